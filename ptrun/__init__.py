@@ -1,0 +1,37 @@
+"""ptrun: a command-line experiment runner for PyTorch.
+
+This is all that a recipe needs to import. `Config` and `Field` come at once; everything that needs torch is
+imported when it is first used, so that `ptrun --help` stays fast.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from pydantic import Field
+
+from ptrun.config import Config
+
+if TYPE_CHECKING:
+    from ptrun.data.images import Images
+    from ptrun.data.load import ImageSet
+    from ptrun.schedule import schedule
+    from ptrun.trained import Trained, load
+
+__version__ = "0.1.0"
+__all__ = ["Config", "Field", "ImageSet", "Images", "Trained", "__version__", "load", "schedule"]
+
+_HOMES = {
+    "Images": "ptrun.data.images",
+    "ImageSet": "ptrun.data.load",
+    "schedule": "ptrun.schedule",
+    "Trained": "ptrun.trained",
+    "load": "ptrun.trained",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'ptrun' has no attribute '{name}'")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value  # `ptrun.schedule` would otherwise become the submodule of that name
+    return value

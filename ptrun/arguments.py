@@ -1,0 +1,132 @@
+"""Recipe fields on the command line: `--lr 0.05`, `--batch-size=64`, `--no-nesterov` and `lr=0.05`."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from typer.core import TyperCommand
+
+from ptrun.config import Config
+from ptrun.errors import UsageError, did_you_mean
+
+BOOLEANS = {"true", "false", "yes", "no", "on", "off", "1", "0"}
+
+
+@dataclass
+class FieldArguments:
+    """What a command line leaves for the recipe: raw tokens, and the machine options they may be typos of."""
+
+    tokens: list[str] = field(default_factory=list)
+    options: list[str] = field(default_factory=list)
+
+    def parse(self, recipe: str, kind: type[Config]) -> dict[str, str]:
+        """Return `{field: text}`; raise UsageError for unknown, incomplete or contradictory tokens."""
+        values: dict[str, str] = {}
+        tokens = list(self.tokens)
+        while tokens:
+            name, value = self._take(recipe, kind, tokens)
+            if values.setdefault(name, value) != value:
+                raise UsageError(f"{name} is given twice: {values[name]} and {value}; leave one out")
+        return values
+
+    def _take(self, recipe: str, kind: type[Config], tokens: list[str]) -> tuple[str, str]:
+        token = tokens.pop(0)
+        key, equals, value = token.partition("=")
+        if not token.startswith("-") and not equals:
+            raise UsageError(f"unexpected argument '{token}'; a field is set with --{token} VALUE or {token}=VALUE")
+        name = key.lstrip("-").replace("-", "_")
+        if not equals and name.startswith("no_") and name not in kind.model_fields and _is_bool(kind, name[3:]):
+            return name[3:], "false"
+        if name not in kind.model_fields:
+            raise UsageError(f"{recipe} has no option '{key}'{self._suggest(key, kind)}")
+        if equals:
+            return name, value
+        if _is_bool(kind, name) and not (tokens and tokens[0].lower() in BOOLEANS):
+            return name, "true"
+        if not tokens or tokens[0].startswith("--"):
+            raise UsageError(f"{key} needs a value, like {key} {_example(kind, name)}")
+        return name, tokens.pop(0)
+
+    def _suggest(self, key: str, kind: type[Config]) -> str:
+        flags = [f"--{name.replace('_', '-')}" for name in kind.model_fields]
+        hint = did_you_mean("--" + key.lstrip("-").replace("_", "-"), [*flags, *self.options])
+        return hint or "; ptrun train RECIPE --help lists all of them"
+
+
+class RecipeCommand(TyperCommand):
+    """A command whose argument is a recipe and which takes that recipe's fields as options.
+
+    Options of the command itself stay Typer's; all other tokens are kept in `ctx.obj` until the recipe is known.
+    """
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Split `args` into the recipe and Typer's own options, and the recipe's fields."""
+        split = split_arguments(args, *_option_arities(self.params, ctx))
+        ctx.obj = FieldArguments(split.fields, [o for o in split.options if o.startswith("--")])
+        ctx.meta["ptrun.recipe"] = split.recipe
+        return super().parse_args(ctx, split.own + ([split.recipe] if split.recipe else []))
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Print Typer's help, then the fields of the recipe if one was named."""
+        super().format_help(ctx, formatter)
+        if ctx.meta.get("ptrun.recipe"):
+            from ptrun.tables import print_fields
+            from ptrun.registry import find_outline
+
+            print_fields(find_outline(ctx.meta["ptrun.recipe"]))
+
+
+@dataclass(frozen=True)
+class Split:
+    """A command line in parts."""
+
+    recipe: str | None
+    own: list[str]
+    fields: list[str]
+    options: list[str]
+
+
+def split_arguments(args: Sequence[str], valued: set[str], flags: set[str]) -> Split:
+    """Find the recipe among options in any order.
+
+    The recipe is the first word that cannot be the value of an unknown option before it; where every word
+    could be one (`--nesterov lenet`), it is the first.
+    """
+    own: list[str] = []
+    fields: list[str] = []
+    candidates: list[int] = []
+    recipe: str | None = None
+    queue = list(args)
+    while queue:
+        token = queue.pop(0)
+        key = token.partition("=")[0]
+        if key in flags or (key in valued and "=" in token):
+            own.append(token)
+        elif key in valued:
+            own += [token, *queue[:1]]
+            del queue[:1]
+        elif token.startswith("-") or "=" in token:
+            fields.append(token)
+        elif recipe is None and not (fields and fields[-1].startswith("-") and "=" not in fields[-1]):
+            recipe = token
+        else:
+            candidates.append(len(fields))
+            fields.append(token)
+    if recipe is None and candidates:
+        recipe = fields.pop(candidates[0])
+    return Split(recipe, own, fields, sorted(valued | flags))
+
+
+def _option_arities(params: Sequence[Any], ctx: Any) -> tuple[set[str], set[str]]:
+    options = [p for p in params if p.param_type_name == "option"]
+    valued = {name for p in options if not p.is_flag for name in p.opts}
+    flags = {name for p in options if p.is_flag for name in [*p.opts, *p.secondary_opts]}
+    return valued, flags | set(ctx.help_option_names)
+
+
+def _is_bool(kind: type[Config], name: str) -> bool:
+    return name in kind.model_fields and kind.model_fields[name].annotation is bool
+
+
+def _example(kind: type[Config], name: str) -> Any:
+    return kind.model_fields[name].default

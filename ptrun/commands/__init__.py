@@ -1,0 +1,1 @@
+"""The commands: one verb, one file; plain values in and out."""

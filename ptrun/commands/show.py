@@ -1,0 +1,48 @@
+"""`ptrun recipes`, `ptrun show` and `ptrun new`: what can be known of recipes without running one."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ptrun.arguments import FieldArguments
+from ptrun.config import bounds, resolve
+from ptrun.errors import UsageError
+from ptrun.outline import read_outline
+from ptrun.plan import requested_layers
+from ptrun.registry import find_outline, find_recipe, recipe_paths
+
+
+def recipes() -> list[dict[str, Any]]:
+    """Return name, aliases, summary and file of each recipe that can be named here."""
+    outlines = [read_outline(path) for path in recipe_paths().values()]
+    return [
+        {"name": o.name, "aliases": list(o.aliases), "summary": o.summary, "file": str(o.path)} for o in outlines
+    ]
+
+
+def show(
+    recipe: str, arguments: FieldArguments, environ: Mapping[str, str], *, preset: str | None, config: Path | None
+) -> dict[str, Any]:
+    """Return a recipe's documentation, and its fields with value, source, bounds and description."""
+    outline = find_outline(recipe)
+    layers = requested_layers(outline, arguments, environ, preset, config)
+    entries = resolve(outline.name, outline.config, layers).as_json()
+    for name, info in outline.config.model_fields.items():
+        entries[name] |= {"bounds": bounds(info), "description": info.description or ""}
+    return {"recipe": outline.name, "doc": outline.doc, "fields": entries, "presets": outline.presets}
+
+
+def new(file: Path, source: str) -> Path:
+    """Copy a recipe to a new file and return its path; never write over a file."""
+    if file.suffix != ".py":
+        raise UsageError(f"a recipe is a Python file: ptrun new {file}.py --from {source}")
+    origin = find_recipe(source)
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with file.open("x", encoding="utf-8") as target:
+            target.write(origin.read_text(encoding="utf-8"))
+    except FileExistsError:
+        raise UsageError(f"{file} exists already; choose another name or remove it") from None
+    except OSError as error:
+        raise UsageError(f"{file} cannot be written: {error.strerror}") from None
+    return file

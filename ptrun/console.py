@@ -1,0 +1,44 @@
+"""The two streams: results go to stdout, everything else to stderr."""
+
+import logging
+import os
+import sys
+from typing import TextIO
+
+from rich.console import Console
+from rich.markup import escape
+
+WIDE = 1000  # columns where there is no terminal: nothing is wrapped or cut in files and pipes
+
+
+def console_for(stream: TextIO) -> Console:
+    """Return a console on `stream`; rich itself honours NO_COLOR and TERM=dumb."""
+    return Console(file=stream, width=None if stream.isatty() else WIDE, highlight=False, soft_wrap=not stream.isatty())
+
+
+def is_live_terminal(stream: TextIO) -> bool:
+    """Whether a bar can be redrawn on `stream`."""
+    return stream.isatty() and os.environ.get("TERM", "") not in ("dumb", "unknown")
+
+
+class MessageHandler(logging.Handler):
+    """Prints ptrun's log messages as single lines on stderr, above a progress bar if there is one."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__()
+        self._console = console
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print one message."""
+        style = "yellow" if record.levelno >= logging.WARNING else "dim"
+        label = "warning: " if record.levelno >= logging.WARNING else ""
+        self._console.print(f"[{style}]{label}{escape(record.getMessage())}[/{style}]")
+
+
+def open_stderr(*, quiet: bool) -> Console:
+    """Return the console on stderr and send ptrun's log messages to it; `quiet` leaves only warnings."""
+    console = console_for(sys.stderr)
+    logger = logging.getLogger("ptrun")
+    logger.handlers = [MessageHandler(console)]
+    logger.setLevel(logging.WARNING if quiet else logging.INFO)
+    return console

@@ -1,0 +1,89 @@
+"""Progress of a training: a bar on a terminal, one plain line an epoch elsewhere, nothing with --quiet."""
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+if TYPE_CHECKING:
+    from ptrun.job import Job
+
+REFRESH = 0.2  # seconds between two looks at the running loss, which on a GPU waits for the device
+
+
+class Silent:
+    """Shows nothing."""
+
+    def step(self, job: "Job") -> None:
+        """Show nothing."""
+
+    def epoch(self, job: "Job", row: dict[str, Any]) -> None:
+        """Show nothing."""
+
+    def close(self) -> None:
+        """Have nothing to close."""
+
+
+class Lines(Silent):
+    """One line an epoch, fit for a log file."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+
+    def epoch(self, job: "Job", row: dict[str, Any]) -> None:
+        """Print the line."""
+        self._console.print(epoch_line(job.cfg.epochs, row))
+
+
+class Bar(Silent):
+    """A live bar for the epoch under way, with the finished epochs as lines above it."""
+
+    def __init__(self, console: Console, job: "Job") -> None:
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            TextColumn("{task.completed:,}/{task.total:,}"),
+            TextColumn("{task.fields[numbers]}"),
+            TimeRemainingColumn(compact=True),
+            TextColumn("left"),
+        )
+        self._console = console
+        self._progress = Progress(*columns, console=console, refresh_per_second=5, speed_estimate_period=60)
+        self._total = job.cfg.epochs * len(job.data.train)
+        self._task = self._progress.add_task("", total=self._total, completed=self._trained(job), numbers="")
+        self._looked = 0.0
+        self._before = (time.perf_counter(), self._trained(job))
+        self._progress.start()
+
+    def step(self, job: "Job") -> None:
+        """Move the bar, a few times a second."""
+        if time.perf_counter() - self._looked < REFRESH:
+            return
+        self._looked = time.perf_counter()
+        numbers = f"loss {job.meter.loss:.4f}  acc {job.meter.accuracy:7.2%}  {job.meter.n / job.epoch_clock.seconds:,.0f} images/s"
+        label = f"epoch {job.position.epoch + 1}/{job.cfg.epochs}"
+        self._progress.update(self._task, description=label, completed=self._trained(job), numbers=numbers)
+
+    def epoch(self, job: "Job", row: dict[str, Any]) -> None:
+        """Print the finished epoch above the bar."""
+        self._console.print(epoch_line(job.cfg.epochs, row))
+        self._progress.update(self._task, completed=self._trained(job))
+
+    def close(self) -> None:
+        """Leave the terminal as it was."""
+        self._progress.stop()
+
+    @staticmethod
+    def _trained(job: "Job") -> int:
+        return job.position.epoch * len(job.data.train) + job.position.seen
+
+
+def epoch_line(epochs: int, row: dict[str, Any]) -> str:
+    """Return one finished epoch as a line of at most 120 columns."""
+    parts = [f"epoch {row['epoch']:{len(str(epochs))}}/{epochs}"]
+    for split in ("train", "validation", "test"):
+        if f"{split}_loss" in row:
+            parts.append(f"{split} loss {row[f'{split}_loss']:.4f} acc {row[f'{split}_accuracy']:6.2%}")
+    parts.append(f"{row['images_per_s']:,.0f} images/s")
+    return "  ".join([*parts, f"{row['epoch_s']:.1f} s"])

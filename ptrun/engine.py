@@ -1,0 +1,92 @@
+"""The training loop, and its half, evaluation."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from ptrun.data.images import Split
+from ptrun.job import Job
+from ptrun.meter import Meter, wilson_interval
+
+EVAL_BATCH = 256  # the fastest on two CPU cores for the shipped recipes; results do not depend on it
+
+Hook = Callable[[], str | None]  # returns a reason to stop, or None
+Loss = Callable[[Tensor, Tensor], Tensor]  # (logits [B, K], labels [B]) -> [B]
+
+
+def fit(job: Job, on_step: Hook, on_epoch: Hook) -> str:
+    """Train until the last epoch is done or a hook gives a reason to stop; return the reason ("epochs")."""
+    while job.position.epoch < job.cfg.epochs:
+        reason = train_epoch(job, on_step) or on_epoch()
+        if reason:
+            return reason
+    return "epochs"
+
+
+def train_epoch(job: Job, on_step: Hook) -> str | None:
+    """Train on what is left of the current epoch; the gradients of a step stay until the next one."""
+    job.model.train()
+    position = job.position
+    job.training.start()
+    job.epoch_clock.start()
+    for images, labels in job.data.train.batches(job.cfg.batch_size, epoch=position.epoch, start=position.seen):
+        job.optimizer.zero_grad()
+        logits = job.model(images)
+        losses = job.recipe.loss(logits, labels, job.cfg)
+        losses.mean().backward()
+        job.optimizer.step()
+        job.scheduler.step()
+        job.meter.add(losses, logits, labels)
+        position.seen += len(labels)
+        position.step += 1
+        reason = on_step()
+        if reason:
+            break
+    else:
+        reason = None
+    job.training.stop()
+    job.epoch_clock.stop()
+    return reason
+
+
+@dataclass(frozen=True)
+class Scores:
+    """What evaluation found: sums over every sample of a set."""
+
+    loss: float
+    correct: int
+    top3: int
+    n: int
+    confusion: Tensor  # [K, K], rows: actual class, columns: predicted class
+
+    @property
+    def accuracy(self) -> float:
+        """Share of right answers in [0, 1]."""
+        return self.correct / self.n
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The 95 % interval of the accuracy."""
+        return wilson_interval(self.correct, self.n)
+
+
+@torch.no_grad()
+def evaluate(model: nn.Module, split: Split, loss: Loss, stop: Callable[[], bool] = lambda: False) -> Scores | None:
+    """Return the scores of `model` on all of `split`, or None if `stop` was true between two batches."""
+    model.eval()
+    device, classes = split.labels.device, len(split.classes)
+    meter = Meter(device)
+    top3 = torch.zeros((), dtype=torch.int64, device=device)
+    confusion = torch.zeros(classes * classes, dtype=torch.int64, device=device)
+    for images, labels in split.batches(EVAL_BATCH):
+        if stop():
+            return None
+        logits = model(images)
+        meter.add(loss(logits, labels), logits, labels)
+        top3 += (logits.topk(min(3, classes), dim=1).indices == labels[:, None]).sum()
+        confusion += torch.bincount(labels * classes + logits.argmax(1), minlength=classes * classes)
+    if meter.n != len(split):
+        raise AssertionError(f"evaluated {meter.n} samples of a set of {len(split)}")
+    return Scores(meter.loss, meter.correct, int(top3.item()), meter.n, confusion.view(classes, classes).cpu())

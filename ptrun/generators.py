@@ -1,0 +1,36 @@
+"""The state of every global random generator, so that a resumed run draws what the uninterrupted one would have."""
+
+import random
+from typing import Any
+
+import numpy as np
+import torch
+
+
+def seed_all(seed: int) -> None:
+    """Seed Python's, numpy's and torch's generators on every device."""
+    random.seed(seed)
+    np.random.seed(seed)
+    torch.manual_seed(seed)
+
+
+def generator_state() -> dict[str, Any]:
+    """Return the states as tensors and plain values, which load with `weights_only=True`."""
+    _, words, position, has_gauss, gauss = np.random.get_state(legacy=True)
+    return {
+        "python": random.getstate(),
+        "numpy": [torch.from_numpy(np.asarray(words).astype(np.int64)), position, has_gauss, gauss],
+        "torch": torch.get_rng_state(),
+        "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else [],
+    }
+
+
+def restore_generators(state: dict[str, Any]) -> None:
+    """Put back what `generator_state` returned."""
+    version, words, gauss_next = state["python"]
+    random.setstate((version, tuple(words), gauss_next))
+    words, position, has_gauss, gauss = state["numpy"]
+    np.random.set_state(("MT19937", words.numpy().astype(np.uint32), position, has_gauss, gauss))
+    torch.set_rng_state(state["torch"].cpu())
+    if state["cuda"] and len(state["cuda"]) == torch.cuda.device_count():
+        torch.cuda.set_rng_state_all([one.cpu() for one in state["cuda"]])

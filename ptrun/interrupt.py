@@ -1,0 +1,28 @@
+"""Ctrl-C and SIGTERM during training: the first asks for a stop at the next step, the second ends at once."""
+
+import signal
+from types import FrameType, TracebackType
+from typing import Any, Self
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Interrupt:
+    """Within `with Interrupt() as interrupt`, `interrupt.signal` is the signal that came, or None."""
+
+    def __init__(self) -> None:
+        self.signal: signal.Signals | None = None
+        self._before: dict[signal.Signals, Any] = {}
+
+    def __enter__(self) -> Self:
+        self._before = {number: signal.signal(number, self._receive) for number in SIGNALS}
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _receive(self, number: int, frame: FrameType | None) -> None:
+        self.signal = signal.Signals(number)
+        for each in SIGNALS:
+            signal.signal(each, signal.SIG_DFL)

@@ -1,0 +1,154 @@
+"""One training in progress: everything that a step reads or changes, and therefore everything a checkpoint holds."""
+
+import math
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import torch
+from torch import nn
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LRScheduler
+
+from ptrun.clock import Stopwatch
+from ptrun.config import Config
+from ptrun.data.images import Opened
+from ptrun.errors import UsageError
+from ptrun.generators import generator_state, restore_generators, seed_all
+from ptrun.meter import Meter
+from ptrun.recipe import Recipe, Unscheduled, explain
+
+
+@dataclass
+class Position:
+    """Where training stands; with the seed it decides which sample comes next."""
+
+    epoch: int = 0  # epochs finished
+    seen: int = 0  # samples of the current epoch trained on
+    step: int = 0  # optimizer steps since the very start
+
+
+@dataclass
+class Best:
+    """The best epoch so far and the set that judged it."""
+
+    accuracy: float
+    loss: float
+    epoch: int
+    chosen_on: str  # "validation" or "test"
+
+
+@dataclass
+class Job:
+    """A recipe, built and ready to train."""
+
+    recipe: Recipe
+    cfg: Config
+    device: torch.device
+    data: Opened
+    model: nn.Module
+    optimizer: Optimizer
+    scheduler: LRScheduler | Unscheduled
+    meter: Meter  # of the current epoch
+    position: Position = field(default_factory=Position)
+    best: Best | None = None
+    training: Stopwatch = field(default_factory=Stopwatch)  # all epochs, without evaluation
+    epoch_clock: Stopwatch = field(default_factory=Stopwatch)
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Batches an epoch; the last one may be short."""
+        return math.ceil(len(self.data.train) / self.cfg.batch_size)
+
+    @property
+    def learning_rate(self) -> float:
+        """The rate that the next step will use, of the first parameter group."""
+        return float(self.optimizer.param_groups[0]["lr"])
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the complete state in plain values and tensors."""
+        return {
+            "recipe": self.recipe.name,
+            "fields": self.cfg.model_dump(mode="json"),
+            "data": describe_data(self.data),
+            "threads": torch.get_num_threads(),
+            "model": self.model.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "scheduler": self.scheduler.state_dict(),
+            "position": asdict(self.position),
+            "meter": self.meter.state_dict(),
+            "best": asdict(self.best) if self.best else None,
+            "generators": generator_state(),
+            "seconds": {"training": self.training.seconds, "epoch": self.epoch_clock.seconds},
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue from `state`, whose model must be this one.
+
+        With the same fields, everything is put back bit for bit. With other fields (more epochs, or with --force
+        another learning rate or batch size), the optimizer keeps its momenta but takes the new fields, and the
+        schedule goes to the place that a run of the new length would have reached.
+        """
+        self.model.load_state_dict(state["model"])
+        self.position = Position(**state["position"])
+        self.meter.load_state_dict(state["meter"])
+        self.best = Best(**state["best"]) if state["best"] else None
+        self.training.start(state["seconds"]["training"])
+        self.training.stop()
+        self.epoch_clock.start(state["seconds"]["epoch"])
+        self.epoch_clock.stop()
+        if state["fields"] == self.cfg.model_dump(mode="json"):
+            self.scheduler.load_state_dict(state["scheduler"])
+            self.optimizer.load_state_dict(state["optimizer"])
+        else:
+            self._adopt_moments(state["optimizer"])
+            self._wind_schedule()
+        restore_generators(state["generators"])
+
+    def _adopt_moments(self, saved: dict[str, Any]) -> None:
+        groups = self.optimizer.state_dict()["param_groups"]
+        self.optimizer.load_state_dict({"state": saved["state"], "param_groups": groups})
+
+    def _wind_schedule(self) -> None:
+        self.optimizer.step_was_called = True  # type: ignore[attr-defined]
+        within = self.position.seen // self.cfg.batch_size
+        for _ in range(self.position.epoch * self.steps_per_epoch + within):
+            self.scheduler.step()
+
+
+def describe_data(data: Opened) -> dict[str, Any]:
+    """Return what is needed to prepare an image as in training, in plain values."""
+    return {
+        "name": data.name,
+        "classes": list(data.classes),
+        "mean": data.mean,
+        "std": data.std,
+        "shape": list(data.test.images.shape[1:]),  # [C, H, W] before padding
+    }
+
+
+def build(recipe: Recipe, cfg: Config, data: Opened, device: torch.device) -> Job:
+    """Return a job at its very start; raise UsageError if the recipe's parts do not fit together."""
+    seed_all(cfg.seed)
+    model = recipe.model(cfg).to(device)
+    check_output(recipe, model, data)
+    optimizer = recipe.optimizer(model, cfg)
+    steps = cfg.epochs * math.ceil(len(data.train) / cfg.batch_size)
+    scheduler = recipe.schedule(optimizer, steps, cfg)
+    return Job(recipe, cfg, device, data, model, optimizer, scheduler, Meter(device))
+
+
+def check_output(recipe: Recipe, model: nn.Module, data: Opened) -> None:
+    """Pass two images through the model, without touching its state; raise UsageError unless logits [2, K] come out."""
+    images, _ = next(data.test.batches(min(2, len(data.test))))
+    try:
+        with torch.no_grad():
+            output = model.eval()(images)
+    except Exception as error:
+        raise explain(error, recipe.outline, f"the model on a batch of shape {list(images.shape)}") from error
+    expected = (len(images), len(data.classes))
+    if not isinstance(output, torch.Tensor) or output.shape != expected:
+        got = list(output.shape) if isinstance(output, torch.Tensor) else type(output).__name__
+        raise UsageError(
+            f"recipe {recipe.outline.path}: the model must give logits {list(expected)} for the {expected[1]} classes "
+            f"of {data.name}, but it gives {got}"
+        )

@@ -1,0 +1,129 @@
+"""What a recipe file says of itself, read in milliseconds without importing torch.
+
+The parts of the file that need no torch (its docstring, `Config`, `PRESETS`, `ALIASES` and constants) are executed
+alone; functions and networks are only looked at by name.
+"""
+
+import ast
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from ptrun.config import Config
+from ptrun.errors import UsageError
+
+REQUIRED = ("model", "data", "optimizer")
+LIGHT_IMPORTS = {"ptrun", "typing", "pydantic", "annotated_types", "math", "enum", "dataclasses", "__future__"}
+
+
+@dataclass(frozen=True)
+class Outline:
+    """A recipe's name, documentation and fields."""
+
+    name: str
+    path: Path
+    doc: str
+    config: type[Config]
+    presets: dict[str, dict[str, Any]] = field(default_factory=dict)
+    aliases: tuple[str, ...] = ()
+
+    @property
+    def summary(self) -> str:
+        """The first line of the docstring."""
+        return self.doc.strip().partition("\n")[0]
+
+
+def read_outline(path: Path, name: str | None = None) -> Outline:
+    """Return the outline of the recipe at `path`; raise UsageError if it is not a recipe."""
+    tree = _parse(path)
+    bound = {name for node in tree.body for name in _bound_names(node)}
+    missing = [f"class {c}(ptrun.{c})" for c in ("Config",) if c not in bound]
+    missing += [f"{function}(…)" for function in REQUIRED if function not in bound]
+    if missing:
+        raise UsageError(f"recipe {path} lacks {', '.join(missing)}; ptrun new FILE --from lenet writes a complete one")
+    light = _execute(path, ast.Module([node for node in tree.body if _is_light(node)], type_ignores=[]))
+    config = light.get("Config")
+    if not (isinstance(config, type) and issubclass(config, Config)):
+        raise UsageError(f"recipe {path}: Config must be a class derived from ptrun.Config")
+    return Outline(
+        name=name or path.stem,
+        path=path,
+        doc=ast.get_docstring(tree) or "",
+        config=config,
+        presets=_presets(path, light.get("PRESETS", {})),
+        aliases=tuple(light.get("ALIASES", ())),
+    )
+
+
+def aliases_of(path: Path) -> tuple[str, ...]:
+    """Return the recipe's aliases without executing anything; empty for a file that cannot be read."""
+    try:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        values = [node.value for node in tree.body if isinstance(node, ast.Assign) and "ALIASES" in _bound_names(node)]
+        return tuple(ast.literal_eval(values[0])) if values else ()
+    except (OSError, ValueError, SyntaxError):
+        return ()
+
+
+def _parse(path: Path) -> ast.Module:
+    try:
+        return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+    except OSError as error:
+        raise UsageError(f"recipe {path} cannot be read: {error.strerror}") from None
+    except (SyntaxError, ValueError) as error:
+        line = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
+        raise UsageError(f"recipe {path}{line} is not valid Python: {error.args[0]}") from None
+
+
+def _bound_names(node: ast.stmt) -> list[str]:
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return [node.name]
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return [alias.asname or alias.name for alias in node.names]
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+    return [target.id for target in targets if isinstance(target, ast.Name)]
+
+
+def _is_light(node: ast.stmt) -> bool:
+    if isinstance(node, ast.Import):
+        return all(alias.name.partition(".")[0] in LIGHT_IMPORTS for alias in node.names)
+    if isinstance(node, ast.ImportFrom):
+        return (node.module or "").partition(".")[0] in LIGHT_IMPORTS
+    if isinstance(node, ast.ClassDef):
+        return node.name == "Config"
+    return isinstance(node, ast.Assign | ast.AnnAssign) and not any(isinstance(n, ast.Call) for n in ast.walk(node))
+
+
+def _execute(path: Path, tree: ast.Module) -> dict[str, Any]:
+    module = ModuleType(f"ptrun_outline_{path.stem}")
+    sys.modules[module.__name__] = module  # pydantic looks annotations up in the class's module
+    try:
+        exec(compile(tree, str(path), "exec"), module.__dict__)
+    except Exception as error:
+        line = _line_in(path, error)
+        raise UsageError(
+            f"recipe {path}{line}: {type(error).__name__}: {_first_line(error)}"
+            " (Config and PRESETS may use literals, typing, math and ptrun only)"
+        ) from error
+    return module.__dict__
+
+
+def _line_in(path: Path, error: BaseException) -> str:
+    trace, line = error.__traceback__, 0
+    while trace:
+        if trace.tb_frame.f_code.co_filename == str(path):
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return f", line {line}" if line else ""
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).partition("\n")[0]
+
+
+def _presets(path: Path, presets: Any) -> dict[str, dict[str, Any]]:
+    if not (isinstance(presets, dict) and all(isinstance(fields, dict) for fields in presets.values())):
+        raise UsageError(f'recipe {path}: PRESETS must be like {{"paper": {{"lr": 0.1}}}}')
+    return presets

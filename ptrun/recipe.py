@@ -1,0 +1,142 @@
+"""A recipe with its functions, called through one place so that a fault in one of them is explained."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import module_from_spec, spec_from_file_location
+from types import ModuleType
+from typing import Any, TypeVar, cast
+
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LRScheduler
+
+from ptrun.config import Config
+from ptrun.data.images import Images
+from ptrun.errors import PtrunError, UsageError
+from ptrun.outline import Outline
+
+
+T = TypeVar("T")
+
+
+class Unscheduled:
+    """The scheduler of a recipe without `schedule`: the learning rate stays what the optimizer was given."""
+
+    def step(self) -> None:
+        """Do nothing."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return nothing."""
+        return {}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take nothing."""
+
+
+class Recipe:
+    """The functions of a recipe module; what they return is checked."""
+
+    def __init__(self, outline: Outline) -> None:
+        self.outline = outline
+        self.name = outline.name
+        self._module = _import(outline)
+
+    def config(self, config: Config) -> Config:
+        """Return the same values as the module's own `Config`, whose methods the module may use."""
+        with self._explained("Config"):
+            return cast(Config, self._module.Config(**config.model_dump()))
+
+    def model(self, cfg: Config) -> nn.Module:
+        """Return a new network, [B, C, H, W] -> logits [B, K]."""
+        return self._call(nn.Module, "model", cfg)
+
+    def model_fields(self, cfg: Config) -> set[str]:
+        """Return the fields that `model` reads: those that a resumed run cannot change."""
+        reads = _Reads(cfg)
+        with self._explained("model"):
+            self._module.model(reads)
+        return reads.names
+
+    def data(self, cfg: Config) -> Images:
+        """Return what to train and test on."""
+        return self._call(Images, "data", cfg)
+
+    def optimizer(self, model: nn.Module, cfg: Config) -> Optimizer:
+        """Return a new optimizer of the model's parameters."""
+        return self._call(Optimizer, "optimizer", model, cfg)
+
+    def schedule(self, optimizer: Optimizer, steps: int, cfg: Config) -> LRScheduler | Unscheduled:
+        """Return a new scheduler, stepped once after each of `steps` optimizer steps."""
+        if not hasattr(self._module, "schedule"):
+            return Unscheduled()
+        return self._call(LRScheduler, "schedule", optimizer, steps, cfg)
+
+    def loss(self, output: Tensor, target: Tensor, cfg: Config) -> Tensor:
+        """Return one loss for each sample, [B]; cross-entropy where the recipe defines none."""
+        if not hasattr(self._module, "loss"):
+            return F.cross_entropy(output, target, reduction="none")
+        losses = self._call(Tensor, "loss", output, target, cfg)
+        if losses.shape != target.shape:
+            raise UsageError(
+                f"recipe {self.outline.path}: loss must return one value for each sample, {list(target.shape)}, "
+                f'not {list(losses.shape)}; give your loss function reduction="none"'
+            )
+        return losses
+
+    def _call(self, kind: type[T], function: str, *arguments: Any) -> T:
+        with self._explained(function):
+            value = getattr(self._module, function)(*arguments)
+        if not isinstance(value, kind):
+            raise UsageError(
+                f"recipe {self.outline.path}: {function} must return {kind.__name__}, not {type(value).__name__}"
+            )
+        return value
+
+    @contextmanager
+    def _explained(self, function: str) -> Iterator[None]:
+        try:
+            yield
+        except PtrunError:
+            raise
+        except Exception as error:
+            raise explain(error, self.outline, function) from error
+
+
+def explain(error: Exception, outline: Outline, doing: str) -> UsageError:
+    """Return one sentence for an exception out of a recipe's code: file, line, what it was doing, and the error."""
+    trace, line = error.__traceback__, 0
+    while trace:
+        if trace.tb_frame.f_code.co_filename == str(outline.path):
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    where = f", line {line}" if line else ""
+    first = str(error).strip().partition("\n")[0]
+    return UsageError(f"recipe {outline.path}{where}: {doing} failed with {type(error).__name__}: {first}")
+
+
+def _import(outline: Outline) -> ModuleType:
+    spec = spec_from_file_location(f"ptrun_recipe_{outline.path.stem}", outline.path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    sys.modules[module.__name__] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise explain(error, outline, "importing it") from error
+    return module
+
+
+class _Reads:
+    """Stands for a config and remembers which fields were read."""
+
+    def __init__(self, cfg: Config) -> None:
+        self._cfg = cfg
+        self.names: set[str] = set()
+
+    def __getattr__(self, name: str) -> Any:
+        if name in type(self._cfg).model_fields:
+            self.names.add(name)
+        return getattr(self._cfg, name)

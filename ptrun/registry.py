@@ -1,0 +1,47 @@
+"""Which recipes there are: `./recipes/NAME.py`, then the shipped ones, or any path."""
+
+from pathlib import Path
+
+from ptrun.errors import UsageError, did_you_mean
+from ptrun.outline import Outline, aliases_of, read_outline
+
+PACKAGE = Path(__file__).parent
+# Inside an installed package; beside it in a source checkout.
+SHIPPED = next((d for d in (PACKAGE / "recipes", PACKAGE.parent / "recipes") if d.is_dir()), PACKAGE / "recipes")
+
+
+def folders() -> list[Path]:
+    """Return the folders that are searched, in order."""
+    own = Path("recipes")
+    same = own.is_dir() and own.resolve() == SHIPPED.resolve()
+    return [SHIPPED] if same else [own, SHIPPED]
+
+
+def recipe_paths() -> dict[str, Path]:
+    """Return every recipe by name; a local one hides a shipped one of the same name."""
+    found: dict[str, Path] = {}
+    for folder in folders():
+        for path in sorted(folder.glob("[!_.]*.py")):
+            found.setdefault(path.stem, path)
+    return dict(sorted(found.items()))
+
+
+def find_recipe(word: str) -> Path:
+    """Return the file of a recipe given by name, alias or path; raise UsageError if there is none."""
+    if word.endswith(".py") or "/" in word:
+        path = Path(word)
+        if not path.is_file():
+            raise UsageError(f"recipe file {word} does not exist; ptrun new {word} --from lenet writes one")
+        return path
+    paths = recipe_paths()
+    aliases = {alias: name for name, path in paths.items() if word not in paths for alias in aliases_of(path)}
+    name = aliases.get(word, word)
+    if name not in paths:
+        hint = did_you_mean(word, [*paths, *aliases])
+        raise UsageError(f"unknown recipe '{word}' (known: {', '.join(paths)}){hint}")
+    return paths[name]
+
+
+def find_outline(word: str) -> Outline:
+    """Return the outline of a recipe given by name, alias or path."""
+    return read_outline(find_recipe(word))

@@ -1,0 +1,140 @@
+"""A run directory, `runs/<recipe>/<YYYYmmdd-HHMMSS>-<suffix>/`: everything that happened in one training."""
+
+import json
+import os
+import re
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from ptrun.errors import PtrunError, UsageError
+
+RUN_NAME = re.compile(r"\d{8}-\d{6}-.+")
+
+
+@dataclass(frozen=True)
+class RunDir:
+    """One run directory; reading methods return None or an empty value where a file is missing."""
+
+    path: Path
+
+    @property
+    def name(self) -> str:
+        """`20261201-093000-a1b2`."""
+        return self.path.name
+
+    @property
+    def suffix(self) -> str:
+        """The part of the name after the time: given with --name, or random."""
+        return self.name[16:]
+
+    @property
+    def recipe_file(self) -> Path:
+        """The copy of the recipe that ran."""
+        return self.path / "recipe.py"
+
+    @property
+    def metrics_file(self) -> Path:
+        """One JSON object a line: logged steps and finished epochs."""
+        return self.path / "metrics.jsonl"
+
+    def checkpoint(self, which: str) -> Path:
+        """Return the path of the checkpoint `last`, `previous` or `best`."""
+        return self.path / "checkpoints" / f"{which}.pt"
+
+    def config(self) -> dict[str, Any]:
+        """Return config.json: recipe, created, fields, machine."""
+        document = self._read("config.json")
+        if document is None:
+            raise UsageError(f"{self.path} is not a run: its config.json is missing or damaged")
+        return document
+
+    def values(self) -> dict[str, Any]:
+        """Return the recipe's fields as they were used."""
+        return {name: entry["value"] for name, entry in self.config()["fields"].items()}
+
+    def result(self) -> dict[str, Any] | None:
+        """Return result.json, which is there once training has ended."""
+        return self._read("result.json")
+
+    @property
+    def finished(self) -> bool:
+        """Whether training ended by itself, after its last epoch or at --max-time."""
+        result = self.result()
+        return result is not None and result["status"] == "finished"
+
+    def active_at(self) -> str:
+        """Return the ISO time at which this run was last started or resumed."""
+        resumes = self.path / "resumes.jsonl"
+        lines = resumes.read_text(encoding="utf-8").splitlines() if resumes.is_file() else []
+        return str(json.loads(lines[-1])["time"]) if lines else str(self.config()["created"])
+
+    def lock(self) -> FileLock:
+        """Return the held lock of this run; raise PtrunError if another process is training in it."""
+        lock = FileLock(self.path / ".lock", timeout=0)
+        try:
+            lock.acquire()
+        except Timeout:
+            raise PtrunError(f"run {self.path} is being trained by another process; wait for it or stop it") from None
+        return lock
+
+    def write_json(self, name: str, document: Any) -> None:
+        """Replace `name` in one step, so that a reader never sees half of it."""
+        temporary = self.path / f".{name}.tmp"
+        temporary.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+        temporary.replace(self.path / name)
+
+    def append_line(self, name: str, document: Any) -> None:
+        """Append one JSON object as a line."""
+        with (self.path / name).open("a", encoding="utf-8") as file:
+            file.write(json.dumps(document) + "\n")
+
+    def _read(self, name: str) -> dict[str, Any] | None:
+        try:
+            document = json.loads((self.path / name).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
+        return document if isinstance(document, dict) else None
+
+
+def now() -> str:
+    """Return the local time in ISO form, to the microsecond, which orders runs."""
+    return datetime.now().astimezone().isoformat()
+
+
+def create_run(output_dir: Path, recipe: str, name: str | None) -> RunDir:
+    """Make a new, empty run directory; raise UsageError if that is not possible."""
+    if name is not None and not re.fullmatch(r"[\w][\w.-]{0,63}", name):
+        raise UsageError(f"--name {name!r} must be up to 64 letters, digits, '_', '.' or '-'")
+    folder = output_dir / recipe
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        while True:
+            path = folder / f"{datetime.now():%Y%m%d-%H%M%S}-{name or secrets.token_hex(2)}"
+            try:
+                path.mkdir()
+            except FileExistsError:
+                if name is None:
+                    continue  # the same second and the same random suffix
+                raise UsageError(f"run {path} exists already; choose another --name or wait a second") from None
+            (path / "checkpoints").mkdir()
+            return RunDir(path)
+    except OSError as error:
+        raise UsageError(f"--output-dir {output_dir} cannot be written: {os.strerror(error.errno or 0)}") from None
+
+
+def all_runs(output_dir: Path) -> list[RunDir]:
+    """Return the runs below `output_dir`, the one last active first."""
+    return sorted(_scan(output_dir), key=lambda run: run.active_at(), reverse=True)
+
+
+def _scan(output_dir: Path) -> Iterator[RunDir]:
+    for file in output_dir.glob("*/*/config.json"):
+        run = RunDir(file.parent)
+        if RUN_NAME.fullmatch(run.name) and run._read("config.json"):
+            yield run
