@@ -70,8 +70,8 @@ class RecipeCommand(TyperCommand):
         """Print Typer's help, then the fields of the recipe if one was named."""
         super().format_help(ctx, formatter)
         if ctx.meta.get("ptrun.recipe"):
-            from ptrun.tables import print_fields
             from ptrun.registry import find_outline
+            from ptrun.tables import print_fields
 
             print_fields(find_outline(ctx.meta["ptrun.recipe"]))
 

@@ -51,7 +51,9 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         raise DataError(f"checkpoint {path} does not exist") from None
     except zipfile.BadZipFile:
-        raise DataError(f"checkpoint {path} is damaged or not a checkpoint: {path.stat().st_size} bytes, no archive") from None
+        raise DataError(
+            f"checkpoint {path} is damaged or not a checkpoint: {path.stat().st_size} bytes, no archive"
+        ) from None
     except (OSError, RuntimeError, EOFError, KeyError, ValueError, pickle.UnpicklingError) as error:
         raise DataError(f"checkpoint {path} cannot be read: {str(error).partition(chr(10))[0]}") from error
     if not (isinstance(state, dict) and state.get("format") == FORMAT):

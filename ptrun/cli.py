@@ -34,7 +34,9 @@ def _complete_recipe(incomplete: str) -> list[str]:
 
 
 OutputDir = Annotated[Path, Option("--output-dir", envvar="PTRUN_OUTPUT_DIR", help="where runs are kept")]
-DataDir = Annotated[Path | None, Option("--data-dir", envvar="PTRUN_DATA_DIR", help="where data sets lie, searched first")]
+DataDir = Annotated[
+    Path | None, Option("--data-dir", envvar="PTRUN_DATA_DIR", help="where data sets lie, searched first")
+]
 Device = Annotated[str, Option(envvar="PTRUN_DEVICE", help="auto, cpu, cuda, cuda:N or mps")]
 Preset = Annotated[str | None, Option(help="a named variant of the recipe")]
 ConfigFile = Annotated[Path | None, Option("--config", help="a TOML file of fields, or the config.json of a run")]
@@ -62,8 +64,12 @@ def train(
     ] = None,
     preset: Preset = None,
     config: ConfigFile = None,
-    resume: Annotated[str | None, Option(metavar="WORD", help="continue: last, best, a run's name, directory or file")] = None,
-    force: Annotated[bool, Option("--force", help="let a resumed run change fields that make it another experiment")] = False,
+    resume: Annotated[
+        str | None, Option(metavar="WORD", help="continue: last, best, a run's name, directory or file")
+    ] = None,
+    force: Annotated[
+        bool, Option("--force", help="let a resumed run change fields that make it another experiment")
+    ] = False,
     device: Device = "auto",
     output_dir: OutputDir = Path("runs"),
     name: Annotated[str | None, Option(help="ends the run directory's name, instead of a random suffix")] = None,
@@ -72,7 +78,9 @@ def train(
     checkpoint_every: Annotated[
         str | None, Option(envvar="PTRUN_CHECKPOINT_EVERY", help="also save every so many steps (500) or seconds (30s)")
     ] = None,
-    log_interval: Annotated[int, Option(min=1, envvar="PTRUN_LOG_INTERVAL", help="steps between two logged steps")] = 50,
+    log_interval: Annotated[
+        int, Option(min=1, envvar="PTRUN_LOG_INTERVAL", help="steps between two logged steps")
+    ] = 50,
     fast_dev_run: Annotated[bool, Option("--fast-dev-run", help="run everything on two batches, keep nothing")] = False,
     dry_run: Annotated[bool, Option("--dry-run", help="build and check everything, train nothing")] = False,
     as_json: Json = False,
@@ -97,7 +105,9 @@ def train(
         checkpoint_every=parse_cadence(checkpoint_every) if checkpoint_every is not None else Cadence(),
         log_interval=log_interval,
     )
-    plan = make_plan(recipe, _fields(ctx), os.environ, machine, preset=preset, config=config, resume=resume, force=force)
+    plan = make_plan(
+        recipe, _fields(ctx), os.environ, machine, preset=preset, config=config, resume=resume, force=force
+    )
     stderr = _start(quiet)
     if dry_run:
         from ptrun.commands.dry_run import dry_run as build_only
@@ -109,7 +119,9 @@ def train(
     result = run(plan, lambda job: _display(stderr, quiet, job))
     _print(result, as_json, "print_train_result")
     if result["reason"] in INTERRUPTED:
-        stderr.print(f"stopped by {result['reason']}; continue with: ptrun train --resume {result['run']}", markup=False)
+        stderr.print(
+            f"stopped by {result['reason']}; continue with: ptrun train --resume {result['run']}", markup=False
+        )
         raise typer.Exit(INTERRUPTED[result["reason"]])
     return None
 
@@ -119,7 +131,9 @@ def evaluate(
     word: Annotated[str, Argument(metavar="WORD", help="a recipe, last, best, a run's name, directory or file")],
     data: Annotated[str, Option(help="another data set than the run's own: mnist, fashion, digits")] = "auto",
     recipe: Annotated[str | None, Option(help="for a checkpoint file that is in no run directory")] = None,
-    require_accuracy: Annotated[float | None, Option(min=0, max=1, help="exit 1 below this accuracy, like 0.99")] = None,
+    require_accuracy: Annotated[
+        float | None, Option(min=0, max=1, help="exit 1 below this accuracy, like 0.99")
+    ] = None,
     device: Device = "auto",
     output_dir: OutputDir = Path("runs"),
     data_dir: DataDir = None,
@@ -188,7 +202,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def run(arguments: list[str]) -> int:
     """Run one command and return its exit code; errors are printed as one sentence on stderr."""
-    debug = "--debug" in arguments or bool(os.environ.get("PTRUN_DEBUG"))
+    debug = "--debug" in arguments or bool(os.environ.get("PTRUN_DEBUG"))  # also for errors before options are read
     try:
         code = app(arguments, prog_name="ptrun", standalone_mode=False)
         sys.stdout.flush()

@@ -61,7 +61,8 @@ class Bar(Silent):
         if time.perf_counter() - self._looked < REFRESH:
             return
         self._looked = time.perf_counter()
-        numbers = f"loss {job.meter.loss:.4f}  acc {job.meter.accuracy:7.2%}  {job.meter.n / job.epoch_clock.seconds:,.0f} images/s"
+        speed = job.meter.n / job.epoch_clock.seconds
+        numbers = f"loss {job.meter.loss:.4f}  acc {job.meter.accuracy:7.2%}  {speed:,.0f} images/s"
         label = f"epoch {job.position.epoch + 1}/{job.cfg.epochs}"
         self._progress.update(self._task, description=label, completed=self._trained(job), numbers=numbers)
 

@@ -35,7 +35,7 @@ def train_epoch(job: Job, on_step: Hook) -> str | None:
         job.optimizer.zero_grad()
         logits = job.model(images)
         losses = job.recipe.loss(logits, labels, job.cfg)
-        losses.mean().backward()
+        losses.mean().backward()  # type: ignore[no-untyped-call]
         job.optimizer.step()
         job.scheduler.step()
         job.meter.add(losses, logits, labels)

@@ -21,7 +21,7 @@ def generator_state() -> dict[str, Any]:
         "python": random.getstate(),
         "numpy": [torch.from_numpy(np.asarray(words).astype(np.int64)), position, has_gauss, gauss],
         "torch": torch.get_rng_state(),
-        "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else [],
+        "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
     }
 
 

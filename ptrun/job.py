@@ -46,6 +46,7 @@ class Job:
     device: torch.device
     data: Opened
     model: nn.Module
+    model_fields: set[str]  # the fields it was built from, which a resumed run cannot change
     optimizer: Optimizer
     scheduler: LRScheduler | Unscheduled
     meter: Meter  # of the current epoch
@@ -129,12 +130,13 @@ def describe_data(data: Opened) -> dict[str, Any]:
 def build(recipe: Recipe, cfg: Config, data: Opened, device: torch.device) -> Job:
     """Return a job at its very start; raise UsageError if the recipe's parts do not fit together."""
     seed_all(cfg.seed)
-    model = recipe.model(cfg).to(device)
+    model, model_fields = recipe.model(cfg)
+    model.to(device)
     check_output(recipe, model, data)
     optimizer = recipe.optimizer(model, cfg)
     steps = cfg.epochs * math.ceil(len(data.train) / cfg.batch_size)
     scheduler = recipe.schedule(optimizer, steps, cfg)
-    return Job(recipe, cfg, device, data, model, optimizer, scheduler, Meter(device))
+    return Job(recipe, cfg, device, data, model, model_fields, optimizer, scheduler, Meter(device))
 
 
 def check_output(recipe: Recipe, model: nn.Module, data: Opened) -> None:

@@ -145,10 +145,14 @@ def _changes(run: RunDir, config: Config, force: bool) -> dict[str, tuple[Any, A
     changed = {name: (before[name], now[name]) for name in now if before.get(name) != now[name]}
     fixed = [name for name in changed if name in run.config()["model_fields"]]
     if fixed:
-        raise UsageError(f"{_listed(fixed, changed)}: the model depends on it, so a resumed run cannot change it; start a new run")
+        raise UsageError(
+            f"{_listed(fixed, changed)}: the model depends on it, so a resumed run cannot change it; start a new run"
+        )
     guarded = [name for name in changed if name not in FREE_TO_CHANGE]
     if guarded and not force:
-        raise UsageError(f"{_listed(guarded, changed)}: this makes it another experiment; add --force to do it all the same")
+        raise UsageError(
+            f"{_listed(guarded, changed)}: this makes it another experiment; add --force to do it all the same"
+        )
     return changed
 
 

@@ -17,7 +17,6 @@ from ptrun.data.images import Images
 from ptrun.errors import PtrunError, UsageError
 from ptrun.outline import Outline
 
-
 T = TypeVar("T")
 
 
@@ -48,16 +47,10 @@ class Recipe:
         with self._explained("Config"):
             return cast(Config, self._module.Config(**config.model_dump()))
 
-    def model(self, cfg: Config) -> nn.Module:
-        """Return a new network, [B, C, H, W] -> logits [B, K]."""
-        return self._call(nn.Module, "model", cfg)
-
-    def model_fields(self, cfg: Config) -> set[str]:
-        """Return the fields that `model` reads: those that a resumed run cannot change."""
+    def model(self, cfg: Config) -> tuple[nn.Module, set[str]]:
+        """Return a new network, [B, C, H, W] -> logits [B, K], and the names of the fields it was built from."""
         reads = _Reads(cfg)
-        with self._explained("model"):
-            self._module.model(reads)
-        return reads.names
+        return self._call(nn.Module, "model", reads), reads.names
 
     def data(self, cfg: Config) -> Images:
         """Return what to train and test on."""
@@ -137,6 +130,6 @@ class _Reads:
         self.names: set[str] = set()
 
     def __getattr__(self, name: str) -> Any:
-        if name in type(self._cfg).model_fields:
-            self.names.add(name)
+        fields = type(self._cfg).model_fields
+        self.names |= {name} if name in fields else set(fields)  # a method, like model_dump, may read any of them
         return getattr(self._cfg, name)

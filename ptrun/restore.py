@@ -25,12 +25,14 @@ def read_state(target: Target) -> dict[str, Any]:
             raise
         state = load_checkpoint(previous)
         position = state["position"]
-        log.warning("%s; going back to the one before it, at step %d (epoch %d)", error, position["step"], position["epoch"])
+        log.warning(
+            "%s; going back to the one before it, at step %d (epoch %d)", error, position["step"], position["epoch"]
+        )
         return state
 
 
 def load_weights(model: nn.Module, weights: Mapping[str, Tensor], origin: str) -> None:
-    """Put `weights` into `model` if every name and shape agrees; raise DataError with counts and first names otherwise."""
+    """Put `weights` into `model` if all names and shapes agree; else raise DataError with counts and first names."""
     own = model.state_dict()
     faults = {
         "missing": [name for name in own if name not in weights],
@@ -41,7 +43,11 @@ def load_weights(model: nn.Module, weights: Mapping[str, Tensor], origin: str) -
             if name in weights and weights[name].shape != own[name].shape
         ],
     }
-    found = [f"{len(names)} {kind} ({', '.join(names[:3])}{', …' * (len(names) > 3)})" for kind, names in faults.items() if names]
+    found = [
+        f"{len(names)} {kind} ({', '.join(names[:3])}{', …' * (len(names) > 3)})"
+        for kind, names in faults.items()
+        if names
+    ]
     if found:
         raise DataError(f"the weights in {origin} are of another model: {'; '.join(found)}; nothing was loaded")
     model.load_state_dict(weights)

@@ -9,7 +9,11 @@ from torch.utils.tensorboard import SummaryWriter
 
 from ptrun.rundir import RunDir
 
-STEP_TAGS = {"loss": "train/running_loss", "learning_rate": "train/learning_rate", "gradient_norm": "train/gradient_norm"}
+STEP_TAGS = {
+    "loss": "train/running_loss",
+    "learning_rate": "train/learning_rate",
+    "gradient_norm": "train/gradient_norm",
+}
 EPOCH_TAGS = {
     "train_loss": "train/loss",
     "train_accuracy": "train/accuracy",

@@ -16,11 +16,18 @@ def print_train_result(result: dict[str, Any]) -> None:
     """Print the table at the end of a training."""
     pairs = [(f"{result['recipe']} on {result['data']}", f"{result['epochs']} epochs, {result['steps']:,} steps")]
     if result["test"]:
-        pairs.append(("test accuracy", with_interval(result["test"]["accuracy"], result["test"]["interval_95"], result["test"]["n"])))
+        pairs.append(
+            (
+                "test accuracy",
+                with_interval(result["test"]["accuracy"], result["test"]["interval_95"], result["test"]["n"]),
+            )
+        )
         pairs.append(("test loss", f"{result['test']['loss']:.4f}"))
     best = result["best"]
     if best:
-        pairs.append(("best", f"{best['accuracy']:.2%} after epoch {best['epoch']}, chosen on the {best['chosen_on']} set"))
+        pairs.append(
+            ("best", f"{best['accuracy']:.2%} after epoch {best['epoch']}, chosen on the {best['chosen_on']} set")
+        )
     speed = f", {result['images_per_s']:,.0f} images/s" if result["images_per_s"] else ""
     pairs.append(("training", f"{format_duration(result['seconds'])}{speed}"))
     if result["run"] is None:
@@ -68,7 +75,10 @@ def print_dry_run(plan: dict[str, Any]) -> None:
             ("parameters", f"{plan['parameters']:,}"),
             ("FLOPs", f"{plan['flops_per_image']:,} an image, forward"),
             ("data", f"{plan['data']} ({plan['data_origin']}), {_sizes(plan['images'])}"),
-            ("training", f"{plan['epochs']} epochs of {plan['steps_per_epoch']:,} steps of {plan['batch_size']} images"),
+            (
+                "training",
+                f"{plan['epochs']} epochs of {plan['steps_per_epoch']:,} steps of {plan['batch_size']} images",
+            ),
             ("device", plan["device"]),
         ]
     )
@@ -99,7 +109,12 @@ def print_settings(shown: dict[str, Any]) -> None:
 def print_fields(outline: Outline) -> None:
     """Print the fields of a recipe below the help of a command."""
     fields = {
-        name: {"value": info.default, "source": "default", "bounds": bounds(info), "description": info.description or ""}
+        name: {
+            "value": info.default,
+            "source": "default",
+            "bounds": bounds(info),
+            "description": info.description or "",
+        }
         for name, info in outline.config.model_fields.items()
     }
     console_for(sys.stdout).print(f"Fields of {outline.name} (--field VALUE, or field=VALUE):", markup=False)

@@ -70,7 +70,7 @@ def load(
     state = read_state(target)
     loaded = Recipe(_outline(target, state, recipe))
     config = loaded.config(_config(loaded.outline, state["fields"]))
-    model = loaded.model(config)
+    model, _ = loaded.model(config)
     load_weights(model, state["model"], str(target.path))
     return Trained(
         recipe=loaded,

@@ -35,7 +35,9 @@ def find_checkpoint(word: str, output_dir: Path) -> Target:
     runs = all_runs(output_dir)
     if word in ("last", "best"):
         if not runs:
-            raise UsageError(f"'{word}' names the newest run, but there is no run in {output_dir}; ptrun train makes one")
+            raise UsageError(
+                f"'{word}' names the newest run, but there is no run in {output_dir}; ptrun train makes one"
+            )
         return Target(runs[0], word)
     recipe = _recipe_name(word)
     if recipe is not None:
@@ -75,6 +77,5 @@ def _by_name(word: str, runs: list[RunDir], output_dir: Path) -> RunDir:
         names = ", ".join(run.name for run in matches[:5])
         raise UsageError(f"'{word}' fits {len(matches)} runs: {names}; write more of the name")
     options = ["last", "best", *recipe_paths(), *(run.name for run in runs), *(run.suffix for run in runs)]
-    raise UsageError(
-        f"'{word}' is no file, run directory, recipe, run in {output_dir}, 'last' or 'best'{did_you_mean(word, options)}"
-    )
+    hint = did_you_mean(word, options)
+    raise UsageError(f"'{word}' is no file, run directory, recipe, run in {output_dir}, 'last' or 'best'{hint}")

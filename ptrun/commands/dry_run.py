@@ -60,5 +60,3 @@ def count_flops(model: nn.Module, images: Tensor) -> int:
     with FlopCounterMode(display=False) as counter:
         model.eval()(images[:1])
     return int(counter.get_total_flops())
-
-

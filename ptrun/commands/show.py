@@ -15,9 +15,7 @@ from ptrun.registry import find_outline, find_recipe, recipe_paths
 def recipes() -> list[dict[str, Any]]:
     """Return name, aliases, summary and file of each recipe that can be named here."""
     outlines = [read_outline(path) for path in recipe_paths().values()]
-    return [
-        {"name": o.name, "aliases": list(o.aliases), "summary": o.summary, "file": str(o.path)} for o in outlines
-    ]
+    return [{"name": o.name, "aliases": list(o.aliases), "summary": o.summary, "file": str(o.path)} for o in outlines]
 
 
 def show(

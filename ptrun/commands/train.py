@@ -39,7 +39,9 @@ def train(plan: Plan, display: Callable[[Job], Display], *, fast: bool = False) 
     if plan.resume is not None and plan.resumed_run is not None:
         restore(job, plan)
         if job.position.epoch >= job.cfg.epochs:
-            log.warning("run %s has its %d epochs already; --epochs N extends it", plan.resumed_run.name, job.cfg.epochs)
+            log.warning(
+                "run %s has its %d epochs already; --epochs N extends it", plan.resumed_run.name, job.cfg.epochs
+            )
     run = plan.resumed_run or create_run(plan.machine.output_dir, plan.outline.name, plan.machine.name)
     lock = run.lock()
     try:
@@ -117,7 +119,7 @@ def record(run: RunDir, job: Job, plan: Plan) -> None:
             "recipe": plan.outline.name,
             "created": created,
             "fields": plan.resolved.as_json(),
-            "model_fields": sorted(job.recipe.model_fields(job.cfg)),
+            "model_fields": sorted(job.model_fields),
             "data_origin": job.data.origin,
             "machine": machine,
         },

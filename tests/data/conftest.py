@@ -1,22 +1,14 @@
 """A made-up known set of a few bytes, and a machine on which no other data can be found."""
 
 import gzip
-import struct
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+from idx_bytes import Writer, idx_bytes
 
 from ptrun.data.catalog import CATALOG, Known, Part
 from ptrun.data.idx import payload_sha256
-
-Writer = Callable[..., Path]
-
-
-def idx_bytes(array: np.ndarray) -> bytes:
-    """The format by hand, so that the reader is not tested against itself."""
-    return struct.pack(f">BBBB{array.ndim}I", 0, 0, 8, array.ndim, *array.shape) + array.tobytes()
 
 
 @pytest.fixture(autouse=True)
@@ -49,7 +41,15 @@ def tiny(arrays: dict[str, np.ndarray], tmp_path: Path, monkeypatch: pytest.Monk
     """The catalogue's entry for `arrays`, in torchvision's layout of MNIST."""
     parts = tuple(Part(file, array.shape, payload_sha256(array)) for file, array in arrays.items())
     entry = Known(
-        "tiny", "Tiny", ("a", "b", "c"), 0.5, 0.25, "MNIST/raw", str(tmp_path / "debian"), parts, ("http://127.0.0.1:9/",)
+        "tiny",
+        "Tiny",
+        ("a", "b", "c"),
+        0.5,
+        0.25,
+        "MNIST/raw",
+        str(tmp_path / "debian"),
+        parts,
+        ("http://127.0.0.1:9/",),
     )
     monkeypatch.setitem(CATALOG, "tiny", entry)
     return entry

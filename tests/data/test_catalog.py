@@ -1,15 +1,24 @@
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from ptrun.data.catalog import CATALOG, check_name, known
 from ptrun.errors import UsageError
 
+ROOT = Path(__file__).parents[2]
+
 
 @pytest.mark.parametrize(
     ("typed", "name"),
-    [("mnist", "mnist"), ("MNIST", "mnist"), ("fashionmnist", "fashion"), ("Fashion-MNIST", "fashion"), ("digits", "digits")],
+    [
+        ("mnist", "mnist"),
+        ("MNIST", "mnist"),
+        ("fashionmnist", "fashion"),
+        ("Fashion-MNIST", "fashion"),
+        ("digits", "digits"),
+    ],
 )
 def test_names_and_aliases(typed: str, name: str) -> None:
     assert known(typed).name == name
@@ -54,11 +63,5 @@ def test_agrees_with_torchvision() -> None:
 def test_names_are_checked_without_heavy_imports() -> None:
     heavy = "{'torch', 'torchvision', 'numpy', 'sklearn'}"
     code = f"import sys, ptrun.data.catalog; sys.exit(str({heavy} & set(sys.modules) or ''))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=_root(), check=False)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=False)
     assert done.stderr.strip() == ""
-
-
-def _root() -> str:
-    from pathlib import Path
-
-    return str(Path(__file__).parents[2])

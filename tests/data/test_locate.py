@@ -1,11 +1,12 @@
 import logging
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import Writer
+from idx_bytes import Writer
 
-from ptrun.data.catalog import Known, known
+from ptrun.data.catalog import CATALOG, Known, known
 from ptrun.data.load import load, load_auto
 from ptrun.data.locate import find, places
 from ptrun.errors import DataError
@@ -27,9 +28,10 @@ def test_the_first_place_in_the_order_is_taken(tiny: Known, write: Writer, tmp_p
     assert find(tiny, None) == tuple(Path("data/MNIST/raw") / part.file for part in tiny.parts)
 
 
+@pytest.mark.usefixtures("tiny")
 @pytest.mark.parametrize("suffix", ["", ".gz"])
 def test_files_are_read_zipped_or_not(
-    suffix: str, tiny: Known, write: Writer, arrays: dict[str, np.ndarray], tmp_path: Path
+    suffix: str, write: Writer, arrays: dict[str, np.ndarray], tmp_path: Path
 ) -> None:
     folder = write(tmp_path / "MNIST/raw", suffix)
     images = load("tiny", tmp_path)
@@ -70,12 +72,8 @@ def test_a_damaged_file_is_an_error_even_where_a_good_one_follows(
 
 
 def test_labels_beyond_the_classes_are_damage(
-    tiny: Known, write: Writer, arrays: dict[str, np.ndarray], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tiny: Known, write: Writer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dataclasses import replace
-
-    from ptrun.data.catalog import CATALOG
-
     monkeypatch.setitem(CATALOG, "tiny", replace(tiny, classes=("a", "b")))
     write(tmp_path / "MNIST/raw")
     with pytest.raises(DataError, match=r"train-labels-idx1-ubyte is damaged: expected labels 0 to 1, found label 2"):
@@ -103,7 +101,8 @@ def test_auto_falls_back_to_digits_out_loud(caplog: pytest.LogCaptureFixture) ->
     assert "the network does not answer; using scikit-learn's digits instead" in caplog.text
 
 
-def test_auto_takes_what_is_there(tiny: Known, write: Writer, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.usefixtures("tiny")
+def test_auto_takes_what_is_there(write: Writer, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     write(tmp_path / "MNIST/raw")
     assert load_auto("tiny", tmp_path).name == "tiny"
     assert caplog.records == []
