@@ -1,17 +1,16 @@
 """ptrun: a command-line experiment runner for PyTorch.
 
-This is all that a recipe needs to import. `Config` and `Field` come at once; everything that needs torch is
-imported when it is first used, so that `ptrun --help` stays fast.
+This is all that a recipe needs to import. Each name is imported when it is first used: `ptrun --help` needs neither
+torch nor pydantic.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from pydantic import Field
-
-from ptrun.config import Config
-
 if TYPE_CHECKING:
+    from pydantic import Field
+
+    from ptrun.config import Config
     from ptrun.data.images import Images
     from ptrun.data.load import ImageSet
     from ptrun.schedule import schedule
@@ -21,6 +20,8 @@ __version__ = "0.1.0"
 __all__ = ["Config", "Field", "ImageSet", "Images", "Trained", "__version__", "load", "schedule"]
 
 _HOMES = {
+    "Config": "ptrun.config",
+    "Field": "pydantic",
     "Images": "ptrun.data.images",
     "ImageSet": "ptrun.data.load",
     "schedule": "ptrun.schedule",

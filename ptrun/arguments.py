@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from typer.core import TyperCommand
 
-from ptrun.config import Config
 from ptrun.errors import UsageError, did_you_mean
+
+if TYPE_CHECKING:
+    from ptrun.config import Config
 
 BOOLEANS = {"true", "false", "yes", "no", "on", "off", "1", "0"}
 
@@ -19,7 +21,7 @@ class FieldArguments:
     tokens: list[str] = field(default_factory=list)
     options: list[str] = field(default_factory=list)
 
-    def parse(self, recipe: str, kind: type[Config]) -> dict[str, str]:
+    def parse(self, recipe: str, kind: "type[Config]") -> dict[str, str]:
         """Return `{field: text}`; raise UsageError for unknown, incomplete or contradictory tokens."""
         values: dict[str, str] = {}
         tokens = list(self.tokens)
@@ -29,7 +31,7 @@ class FieldArguments:
                 raise UsageError(f"{name} is given twice: {values[name]} and {value}; leave one out")
         return values
 
-    def _take(self, recipe: str, kind: type[Config], tokens: list[str]) -> tuple[str, str]:
+    def _take(self, recipe: str, kind: "type[Config]", tokens: list[str]) -> tuple[str, str]:
         token = tokens.pop(0)
         key, equals, value = token.partition("=")
         if not token.startswith("-") and not equals:
@@ -47,7 +49,7 @@ class FieldArguments:
             raise UsageError(f"{key} needs a value, like {key} {_example(kind, name)}")
         return name, tokens.pop(0)
 
-    def _suggest(self, key: str, kind: type[Config]) -> str:
+    def _suggest(self, key: str, kind: "type[Config]") -> str:
         flags = [f"--{name.replace('_', '-')}" for name in kind.model_fields]
         hint = did_you_mean("--" + key.lstrip("-").replace("_", "-"), [*flags, *self.options])
         return hint or "; ptrun train RECIPE --help lists all of them"
@@ -66,14 +68,22 @@ class RecipeCommand(TyperCommand):
         ctx.meta["ptrun.recipe"] = split.recipe
         return super().parse_args(ctx, split.own + ([split.recipe] if split.recipe else []))
 
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Print Typer's help, then the fields of the recipe if one was named."""
-        super().format_help(ctx, formatter)
-        if ctx.meta.get("ptrun.recipe"):
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the command's options, then the fields of the recipe if one was named."""
+        super().format_options(ctx, formatter)
+        if ctx.meta["ptrun.recipe"]:
+            from ptrun.config import bounds
             from ptrun.registry import find_outline
-            from ptrun.tables import print_fields
 
-            print_fields(find_outline(ctx.meta["ptrun.recipe"]))
+            outline = find_outline(ctx.meta["ptrun.recipe"])
+            with formatter.section(f"Fields of {outline.name}"):
+                formatter.write_dl(
+                    (
+                        f"--{name.replace('_', '-')}",
+                        f"{info.description or ''}  [{bounds(info)}; default: {info.default}]",
+                    )
+                    for name, info in outline.config.model_fields.items()
+                )
 
 
 @dataclass(frozen=True)
@@ -124,9 +134,9 @@ def _option_arities(params: Sequence[Any], ctx: Any) -> tuple[set[str], set[str]
     return valued, flags | set(ctx.help_option_names)
 
 
-def _is_bool(kind: type[Config], name: str) -> bool:
+def _is_bool(kind: "type[Config]", name: str) -> bool:
     return name in kind.model_fields and kind.model_fields[name].annotation is bool
 
 
-def _example(kind: type[Config], name: str) -> Any:
+def _example(kind: "type[Config]", name: str) -> Any:
     return kind.model_fields[name].default

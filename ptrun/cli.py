@@ -18,8 +18,8 @@ from ptrun.errors import PtrunError, UsageError
 INTERRUPTED = {"SIGINT": 130, "SIGTERM": 143}
 
 app = typer.Typer(
-    help="Run PyTorch experiments: a recipe says what, a flag says where, a run directory keeps what happened.",
-    no_args_is_help=True,
+    epilog="Start with: ptrun train lenet",
+    rich_markup_mode=None,  # plain help comes in half the time, and can be piped
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -49,18 +49,19 @@ RecipeWord = Annotated[
 
 
 @app.callback(invoke_without_command=True)
-def root(version: Annotated[bool, Option("--version", help="print the version")] = False) -> None:
-    """Print the version if asked."""
+def root(ctx: typer.Context, version: Annotated[bool, Option("--version", help="print the version")] = False) -> None:
+    """Run PyTorch experiments: a recipe says what, a flag says where, a run directory keeps what happened."""
     if version:
         print(f"ptrun {__version__}")
-        raise typer.Exit
+    elif ctx.invoked_subcommand is None:
+        print(ctx.get_help())
 
 
 @app.command(cls=RecipeCommand, context_settings=FIELDS)
 def train(
     ctx: typer.Context,
     recipe: Annotated[
-        str | None, Argument(metavar="[RECIPE]", help="a recipe's name or file", autocompletion=_complete_recipe)
+        str | None, Argument(metavar="RECIPE", help="a recipe's name or file", autocompletion=_complete_recipe)
     ] = None,
     preset: Preset = None,
     config: ConfigFile = None,

@@ -27,6 +27,9 @@ class Display(Protocol):
     def epoch(self, job: Job, row: dict[str, Any]) -> None:
         """An epoch was trained and evaluated."""
 
+    def close(self) -> None:
+        """Training has ended, in whatever way."""
+
 
 @dataclass
 class Session:

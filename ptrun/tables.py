@@ -7,9 +7,7 @@ from typing import Any
 from rich.table import Table
 
 from ptrun.clock import format_duration
-from ptrun.config import bounds
 from ptrun.console import console_for
-from ptrun.outline import Outline
 
 
 def print_train_result(result: dict[str, Any]) -> None:
@@ -104,21 +102,6 @@ def print_settings(shown: dict[str, Any]) -> None:
     for name, fields in shown["presets"].items():
         changes = " ".join(f"{key}={value}" for key, value in fields.items())
         console.print(f"\n--preset {name}: {changes}", markup=False)
-
-
-def print_fields(outline: Outline) -> None:
-    """Print the fields of a recipe below the help of a command."""
-    fields = {
-        name: {
-            "value": info.default,
-            "source": "default",
-            "bounds": bounds(info),
-            "description": info.description or "",
-        }
-        for name, info in outline.config.model_fields.items()
-    }
-    console_for(sys.stdout).print(f"Fields of {outline.name} (--field VALUE, or field=VALUE):", markup=False)
-    _print_fields(fields)
 
 
 def print_pairs(pairs: list[tuple[str, str]]) -> None:

@@ -24,7 +24,7 @@ class Ran:
 
 
 @pytest.fixture(autouse=True)
-def _isolated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _isolated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run in an empty folder, without the user's variables and data sets."""
     for name in [name for name in os.environ if name.startswith("PTRUN_")]:
         monkeypatch.delenv(name)
@@ -33,7 +33,6 @@ def _isolated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     work = tmp_path / "work"
     work.mkdir()
     monkeypatch.chdir(work)
-    yield
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ import shlex
 import sys
 import tempfile
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -131,8 +132,8 @@ def _train_in(run: RunDir, job: Job, plan: Plan, display: Callable[[Job], Displa
     try:
         if plan.resumed_run is None:
             runlog.text("config", _markdown(plan.resolved))
-        with Interrupt() as interrupt:
-            session = Session(job, run, runlog, display(job), plan.machine, interrupt)
+        with closing(display(job)) as shown, Interrupt() as interrupt:
+            session = Session(job, run, runlog, shown, plan.machine, interrupt)
             reason = session.train()
         interrupted = reason in ("SIGINT", "SIGTERM")
         # A run that stopped between two evaluations is scored where it stands; an interrupted one must end soon.

@@ -85,11 +85,7 @@ def open_images(
         return Split(pixels, classes_of, every, source.classes, spec.size, normalisation)
 
     train = whole(source.train_images, source.train_labels)
-    validation = None
-    if val_fraction:
-        rest, held = stratified_split(train.labels, val_fraction, seed)
-        validation = replace(train, index=held)
-        train = replace(train, index=rest)
+    train, validation = _hold_out(train, val_fraction, seed) if val_fraction else (train, None)
     return Opened(
         train=replace(train, shuffle_seed=seed, shift=spec.shift),
         validation=validation,
@@ -108,6 +104,11 @@ def _source(spec: Images, override: str | None, data_dir: Path | None) -> ImageS
     if isinstance(spec.dataset, ImageSet):
         return spec.dataset
     return load_auto(spec.dataset, data_dir)
+
+
+def _hold_out(train: Split, fraction: float, seed: int) -> tuple[Split, Split]:
+    rest, held = stratified_split(train.labels, fraction, seed)
+    return replace(train, index=rest), replace(train, index=held)
 
 
 def _check_size(spec: Images, source: ImageSet) -> None:

@@ -15,7 +15,7 @@ from ptrun.data.idx import payload_sha256
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The user's data folder; the working directory is empty too."""
     work = tmp_path / "work"
-    work.mkdir()
+    work.mkdir(exist_ok=True)
     monkeypatch.chdir(work)
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     monkeypatch.setattr("ptrun.data.locate.user_data_dir", lambda _: str(tmp_path / "home"))

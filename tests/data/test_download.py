@@ -6,17 +6,14 @@ import os
 import socket
 import subprocess
 import sys
-import threading
-import time
-from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field, replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from idx_bytes import Writer, idx_bytes
+from idx_bytes import Writer
+from mirror import Mirror, serve
 
 from ptrun.data import download as module
 from ptrun.data.catalog import CATALOG, Known
@@ -29,39 +26,10 @@ from ptrun.errors import DataError
 ROOT = Path(__file__).parents[2]
 
 
-@dataclass
-class Mirror:
-    """A web server with the tiny set's zipped files; it notes what it was asked for."""
-
-    url: str
-    files: dict[str, bytes]
-    asked: Counter[str] = field(default_factory=Counter)
-
-
 @pytest.fixture
 def mirror(arrays: dict[str, np.ndarray]) -> Iterator[Mirror]:
-    files = {f"/{file}.gz": gzip.compress(idx_bytes(array)) for file, array in arrays.items()}
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            mirror.asked[self.path] += 1
-            time.sleep(0.02)  # long enough for a second process to come in between
-            self.send_response(200 if self.path in files else 404)
-            content = files.get(self.path, b"")
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        mirror = Mirror(f"http://127.0.0.1:{server.server_port}/", files)
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
+    with serve(arrays) as mirror:
         yield mirror
-        server.shutdown()
-        thread.join()
 
 
 @pytest.fixture
@@ -192,50 +160,9 @@ def test_of_two_processes_one_downloads_and_the_other_waits(online: Known, mirro
     assert {path: count for path, count in mirror.asked.items() if path != "/"} == dict.fromkeys(mirror.files, 1)
 
 
-def took(urls: list[str], seconds: float) -> tuple[bool, float]:
-    start = time.monotonic()
-    return reachable(urls, seconds), time.monotonic() - start
-
-
 def test_any_http_answer_counts(mirror: Mirror) -> None:
     assert reachable([mirror.url])  # 501: this server knows no HEAD
     assert reachable(["http://127.0.0.1:1/", mirror.url])
-
-
-def test_a_refused_connection_is_noticed_at_once() -> None:
-    with socket.socket() as reserved:
-        reserved.bind(("127.0.0.1", 0))  # bound but not listening: connections are refused
-        answer, seconds = took([f"http://127.0.0.1:{reserved.getsockname()[1]}/"], 5)
-    assert not answer
-    assert seconds < 2
-
-
-def test_a_server_that_never_answers_is_given_up() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        url = f"http://127.0.0.1:{silent.getsockname()[1]}/"
-        answer, seconds = took([url, url], 0.2)
-    assert not answer
-    assert 0.1 < seconds < 2
-
-
-def test_a_name_look_up_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    release = threading.Event()
-
-    def hangs(*_: object, **__: object) -> list[object]:
-        release.wait(10)
-        raise OSError("no such name")
-
-    monkeypatch.setattr(socket, "getaddrinfo", hangs)
-    answer, seconds = took(["http://mirror.invalid/"], 0.2)
-    release.set()
-    assert not answer
-    assert seconds < 2
-
-
-def test_the_limit_is_five_seconds() -> None:
-    from ptrun.data.reachable import SECONDS
-
-    assert SECONDS <= 5
 
 
 def test_no_answer_means_unavailable_without_importing_torchvision(tiny: Known) -> None:
