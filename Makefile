@@ -13,7 +13,7 @@ test: $(READY)  ## the default tests: no network, no real data, under three minu
 	@OMP_NUM_THREADS=1 $(BIN)/pytest -n 2
 
 test-slow: $(READY)  ## the slow tests; those on real data need PTRUN_TEST_DATA=FOLDER
-	@OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -m slow --timeout 900
+	@OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadgroup -m slow --timeout 900
 
 check: $(READY)  ## formatting, lint, types, floors
 	@$(BIN)/ruff check

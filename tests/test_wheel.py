@@ -1,4 +1,4 @@
-"""What pip installs: the wheel and the sdist, used from an empty folder by an environment that never saw the checkout."""
+"""What pip installs: the wheel and the sdist, used from an empty folder in an environment that has no checkout."""
 
 import json
 import re
@@ -13,8 +13,11 @@ from pathlib import Path
 import pytest
 from conftest import ROOT
 
+import ptrun
+
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600), pytest.mark.xdist_group("wheel")]
 
+RELEASE = f"ptrun-{ptrun.__version__}"
 RECIPES = {path.name for path in (ROOT / "recipes").glob("*.py")}
 
 
@@ -67,11 +70,11 @@ def test_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
         metadata = archive.read(next(name for name in names if name.endswith("/METADATA"))).decode()
-    assert {name.partition("/")[0] for name in names} == {"ptrun", "ptrun-0.1.0.dist-info"}
+    assert {name.partition("/")[0] for name in names} == {"ptrun", f"{RELEASE}.dist-info"}
     modules = {str(path.relative_to(ROOT)) for path in (ROOT / "ptrun").rglob("*.py")}
     expected = modules | {"ptrun/py.typed"} | {f"ptrun/recipes/{name}" for name in RECIPES}
     assert {name for name in names if name.startswith("ptrun/")} == expected
-    assert "ptrun-0.1.0.dist-info/licenses/LICENSE" in names
+    assert f"{RELEASE}.dist-info/licenses/LICENSE" in names
     assert re.search(r"^License-Expression: MIT$", metadata, re.M)
     assert re.search(r"^Requires-Python: >=3.11$", metadata, re.M)
 
@@ -80,8 +83,8 @@ def test_sdist_makes_the_same_wheel(wheel: Path, tmp_path: Path) -> None:
     builder = environment(tmp_path / "venv")
     builder.run("pip", "install", "--quiet", "build")
     builder.run("python", "-m", "build", "--outdir", tmp_path / "dist", ROOT)  # an sdist, then a wheel from it
-    with tarfile.open(tmp_path / "dist" / "ptrun-0.1.0.tar.gz") as archive:
-        names = {name.removeprefix("ptrun-0.1.0/") for name in archive.getnames()}
+    with tarfile.open(tmp_path / "dist" / f"{RELEASE}.tar.gz") as archive:
+        names = {name.removeprefix(f"{RELEASE}/") for name in archive.getnames()}
     assert {f"recipes/{name}" for name in RECIPES} | {"LICENSE", "README.md", "tests/conftest.py"} <= names
     assert not [name for name in names if name.startswith(("runs", "data/", ".venv"))]
     assert contents(tmp_path / "dist" / wheel.name) == contents(wheel)
@@ -90,7 +93,7 @@ def test_sdist_makes_the_same_wheel(wheel: Path, tmp_path: Path) -> None:
 def test_only_the_package_is_installed(installed: Environment, work: Path) -> None:
     assert {path.name for path in installed.site_packages.glob("*") if "ptrun" in path.name} == {
         "ptrun",
-        "ptrun-0.1.0.dist-info",
+        f"{RELEASE}.dist-info",
     }
     where = installed.run("python", "-c", "import ptrun; print(ptrun.__file__)", cwd=work)
     assert Path(where.strip()) == installed.site_packages / "ptrun" / "__init__.py"
