@@ -1,6 +1,6 @@
 """Recipe fields on the command line: `--lr 0.05`, `--batch-size=64`, `--no-nesterov` and `lr=0.05`."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -63,10 +63,10 @@ class RecipeCommand(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Split `args` into the recipe and Typer's own options, and the recipe's fields."""
-        split = split_arguments(args, *_option_arities(self.params, ctx))
+        split = split_arguments(args, *_option_arities(self.params, ctx), _is_recipe)
         ctx.obj = FieldArguments(split.fields, [o for o in split.options if o.startswith("--")])
         ctx.meta["ptrun.recipe"] = split.recipe
-        return super().parse_args(ctx, split.own + ([split.recipe] if split.recipe else []))
+        return super().parse_args(ctx, ([split.recipe] if split.recipe else []) + split.own)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the command's options, then the fields of the recipe if one was named."""
@@ -96,11 +96,13 @@ class Split:
     options: list[str]
 
 
-def split_arguments(args: Sequence[str], valued: set[str], flags: set[str]) -> Split:
+def split_arguments(
+    args: Sequence[str], valued: set[str], flags: set[str], is_recipe: Callable[[str, str], bool]
+) -> Split:
     """Find the recipe among options in any order.
 
     The recipe is the first word that cannot be the value of an unknown option before it; where every word
-    could be one (`--nesterov lenet`), it is the first.
+    could be one (`--lr 0.1 --nesterov lenet`), it is the first for which `is_recipe(option, word)`.
     """
     own: list[str] = []
     fields: list[str] = []
@@ -122,9 +124,18 @@ def split_arguments(args: Sequence[str], valued: set[str], flags: set[str]) -> S
         else:
             candidates.append(len(fields))
             fields.append(token)
-    if recipe is None and candidates:
-        recipe = fields.pop(candidates[0])
+    if recipe is None:
+        place = next((i for i in candidates if is_recipe(fields[i - 1], fields[i])), None)
+        recipe = None if place is None else fields.pop(place)
     return Split(recipe, own, fields, sorted(valued | flags))
+
+
+def _is_recipe(option: str, word: str) -> bool:
+    from ptrun.config import Config
+    from ptrun.registry import names_recipe
+
+    # The fields that every recipe has all take a value: in `--data fashion` no recipe is named.
+    return option.lstrip("-").replace("-", "_") not in Config.model_fields and names_recipe(word)
 
 
 def _option_arities(params: Sequence[Any], ctx: Any) -> tuple[set[str], set[str]]:

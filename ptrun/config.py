@@ -53,23 +53,22 @@ def resolve(recipe: str, kind: type[Config], layers: list[Layer]) -> Resolved:
     """Merge layers, strongest first, over the defaults of `kind`; raise one UsageError that names all faults."""
     values: dict[str, Any] = {}
     sources = dict.fromkeys(kind.model_fields, "default")
+    faults: list[str] = []
     for layer in reversed(layers):
         for name, value in layer.values.items():
-            check_field(recipe, kind, name, layer.source)
+            if name not in kind.model_fields:
+                hint = did_you_mean(name, kind.model_fields) or f" (ptrun show {recipe} lists its fields)"
+                faults.append(f"no field '{name}' ({layer.source}){hint}")
+                continue
             values[name] = _none_if_allowed(kind, name, value)
             sources[name] = layer.source
     try:
-        return Resolved(kind(**values), sources)
+        config = kind(**values)
+        if not faults:
+            return Resolved(config, sources)
     except ValidationError as error:
-        faults = "; ".join(_fault(item, sources) for item in error.errors())
-        raise UsageError(f"{recipe}: {faults}") from None
-
-
-def check_field(recipe: str, kind: type[Config], name: str, source: str) -> None:
-    """Raise UsageError with a suggestion if `kind` has no such field."""
-    if name not in kind.model_fields:
-        hint = did_you_mean(name, kind.model_fields) or f"; ptrun show {recipe} lists its fields"
-        raise UsageError(f"{recipe} has no field '{name}' ({source}){hint}")
+        faults += [_fault(item, sources) for item in error.errors()]
+    raise UsageError(f"{recipe}: {'; '.join(faults)}")
 
 
 def preset_layer(recipe: str, presets: Mapping[str, Mapping[str, Any]], name: str) -> Layer:
@@ -89,12 +88,12 @@ def file_layer(path: Path) -> Layer:
         raise UsageError(f"--config {path}: {error.strerror}") from None
     except ValueError as error:
         raise UsageError(f"--config {path} is neither TOML nor JSON: {error}") from None
-    if not isinstance(document, dict):
-        raise UsageError(f"--config {path} must hold fields and values, like `lr = 0.1`")
-    fields = document.get("fields")
-    if isinstance(fields, dict):  # a run's config.json keeps each value beside its source
-        document = {name: entry["value"] for name, entry in fields.items()}
-    return Layer(str(path), document)
+    try:
+        if "fields" in document:  # a run's config.json keeps each value beside its source
+            document = {name: entry["value"] for name, entry in document["fields"].items()}
+        return Layer(str(path), dict(document))
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise UsageError(f"--config {path} must hold fields and values, like `lr = 0.1`") from None
 
 
 def variable_layers(kind: type[Config], environ: Mapping[str, str]) -> list[Layer]:
@@ -119,6 +118,8 @@ def _none_if_allowed(kind: type[Config], name: str, value: Any) -> Any:
 
 
 def _fault(item: Any, sources: Mapping[str, str]) -> str:
-    name = str(item["loc"][0]) if item["loc"] else "config"
     reason = item["msg"][0].lower() + item["msg"][1:]
-    return f"{name} = {item['input']!r} ({sources.get(name, 'default')}): {reason}"
+    if not item["loc"]:  # of several fields together
+        return str(reason)
+    name = str(item["loc"][0])
+    return f"{name} = {item['input']!r} ({sources[name]}): {reason}"

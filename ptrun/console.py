@@ -6,14 +6,14 @@ import sys
 from typing import TextIO
 
 from rich.console import Console
-from rich.markup import escape
 
 WIDE = 1000  # columns where there is no terminal: nothing is wrapped or cut in files and pipes
 
 
 def console_for(stream: TextIO) -> Console:
     """Return a console on `stream`; rich itself honours NO_COLOR and TERM=dumb."""
-    return Console(file=stream, width=None if stream.isatty() else WIDE, highlight=False, soft_wrap=not stream.isatty())
+    wide = not stream.isatty()  # markup is off: what recipes and files say is printed as it is
+    return Console(file=stream, width=WIDE if wide else None, highlight=False, markup=False, soft_wrap=wide)
 
 
 def is_live_terminal(stream: TextIO) -> bool:
@@ -32,7 +32,7 @@ class MessageHandler(logging.Handler):
         """Print one message."""
         style = "yellow" if record.levelno >= logging.WARNING else "dim"
         label = "warning: " if record.levelno >= logging.WARNING else ""
-        self._console.print(f"[{style}]{label}{escape(record.getMessage())}[/{style}]")
+        self._console.print(label + record.getMessage(), style=style)
 
 
 def open_stderr(*, quiet: bool) -> Console:

@@ -1,6 +1,7 @@
 """One training in progress: everything that a step reads or changes, and therefore everything a checkpoint holds."""
 
 import math
+import warnings
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -110,10 +111,11 @@ class Job:
         self.optimizer.load_state_dict({"state": saved["state"], "param_groups": groups})
 
     def _wind_schedule(self) -> None:
-        self.optimizer.step_was_called = True  # type: ignore[attr-defined]
         within = self.position.seen // self.cfg.batch_size
-        for _ in range(self.position.epoch * self.steps_per_epoch + within):
-            self.scheduler.step()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # "step() before optimizer.step()": it was, in another process
+            for _ in range(self.position.epoch * self.steps_per_epoch + within):
+                self.scheduler.step()
 
 
 def describe_data(data: Opened) -> dict[str, Any]:
@@ -132,16 +134,16 @@ def build(recipe: Recipe, cfg: Config, data: Opened, device: torch.device) -> Jo
     seed_all(cfg.seed)
     model, model_fields = recipe.model(cfg)
     model.to(device)
-    check_output(recipe, model, data)
+    check_output(recipe, model, data, cfg)
     optimizer = recipe.optimizer(model, cfg)
     steps = cfg.epochs * math.ceil(len(data.train) / cfg.batch_size)
     scheduler = recipe.schedule(optimizer, steps, cfg)
     return Job(recipe, cfg, device, data, model, model_fields, optimizer, scheduler, Meter(device))
 
 
-def check_output(recipe: Recipe, model: nn.Module, data: Opened) -> None:
-    """Pass two images through the model, without touching its state; raise UsageError unless logits [2, K] come out."""
-    images, _ = next(data.test.batches(min(2, len(data.test))))
+def check_output(recipe: Recipe, model: nn.Module, data: Opened, cfg: Config) -> None:
+    """Pass two images through the model and the loss, without touching any state; raise UsageError for wrong shapes."""
+    images, labels = next(data.test.batches(min(2, len(data.test))))
     try:
         with torch.no_grad():
             output = model.eval()(images)
@@ -154,3 +156,4 @@ def check_output(recipe: Recipe, model: nn.Module, data: Opened) -> None:
             f"recipe {recipe.outline.path}: the model must give logits {list(expected)} for the {expected[1]} classes "
             f"of {data.name}, but it gives {got}"
         )
+    recipe.loss(output, labels, cfg)

@@ -47,23 +47,26 @@ def read_outline(path: Path, name: str | None = None) -> Outline:
     config = light.get("Config")
     if not (isinstance(config, type) and issubclass(config, Config)):
         raise UsageError(f"recipe {path}: Config must be a class derived from ptrun.Config")
+    bare = [name for name, info in config.model_fields.items() if info.is_required()]
+    if bare:
+        raise UsageError(f"recipe {path}: Config gives {', '.join(bare)} no default; every field needs one")
     return Outline(
         name=name or path.stem,
         path=path,
         doc=ast.get_docstring(tree) or "",
         config=config,
         presets=_presets(path, light.get("PRESETS", {})),
-        aliases=tuple(light.get("ALIASES", ())),
+        aliases=aliases_of(path),
     )
 
 
 def aliases_of(path: Path) -> tuple[str, ...]:
-    """Return the recipe's aliases without executing anything; empty for a file that cannot be read."""
+    """Return the recipe's aliases without executing anything; empty for a file that gives none."""
     try:
         tree = ast.parse(path.read_text(encoding="utf-8"))
-        values = [node.value for node in tree.body if isinstance(node, ast.Assign) and "ALIASES" in _bound_names(node)]
-        return tuple(ast.literal_eval(values[0])) if values else ()
-    except (OSError, ValueError, SyntaxError):
+        values = [node.value for node in tree.body if isinstance(node, ast.Assign | ast.AnnAssign) and "ALIASES" in _bound_names(node)]
+        return tuple(map(str, ast.literal_eval(values[0]))) if values else ()
+    except (OSError, ValueError, SyntaxError, TypeError):
         return ()
 
 
@@ -74,7 +77,8 @@ def _parse(path: Path) -> ast.Module:
         raise UsageError(f"recipe {path} cannot be read: {error.strerror}") from None
     except (SyntaxError, ValueError) as error:
         line = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
-        raise UsageError(f"recipe {path}{line} is not valid Python: {error.args[0]}") from None
+        reason = error.msg if isinstance(error, SyntaxError) else error
+        raise UsageError(f"recipe {path}{line} is not valid Python: {reason}") from None
 
 
 def _bound_names(node: ast.stmt) -> list[str]:

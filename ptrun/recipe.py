@@ -4,6 +4,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar, cast
 
@@ -101,7 +102,7 @@ def explain(error: Exception, outline: Outline, doing: str) -> UsageError:
     """Return one sentence for an exception out of a recipe's code: file, line, what it was doing, and the error."""
     trace, line = error.__traceback__, 0
     while trace:
-        if trace.tb_frame.f_code.co_filename == str(outline.path):
+        if Path(trace.tb_frame.f_code.co_filename) == outline.path.absolute():
             line = trace.tb_lineno
         trace = trace.tb_next
     where = f", line {line}" if line else ""

@@ -42,6 +42,14 @@ def find_recipe(word: str) -> Path:
     return paths[name]
 
 
+def names_recipe(word: str) -> bool:
+    """Whether `word` is the name, alias or path of a recipe."""
+    try:
+        return find_recipe(word).is_file()
+    except UsageError:
+        return False
+
+
 def find_outline(word: str) -> Outline:
     """Return the outline of a recipe given by name, alias or path."""
     return read_outline(find_recipe(word))

@@ -96,12 +96,12 @@ def print_recipes(recipes: list[dict[str, Any]]) -> None:
 def print_settings(shown: dict[str, Any]) -> None:
     """Print a recipe's documentation and its fields with values and sources."""
     console = console_for(sys.stdout)
-    console.print(shown["doc"], markup=False)
+    console.print(shown["doc"])
     console.print()
     _print_fields(shown["fields"])
     for name, fields in shown["presets"].items():
         changes = " ".join(f"{key}={value}" for key, value in fields.items())
-        console.print(f"\n--preset {name}: {changes}", markup=False)
+        console.print(f"\n--preset {name}: {changes}")
 
 
 def print_pairs(pairs: list[tuple[str, str]]) -> None:
@@ -109,8 +109,8 @@ def print_pairs(pairs: list[tuple[str, str]]) -> None:
     console = console_for(sys.stdout)
     width = max(len(name) for name, _ in pairs)
     for name, value in pairs:
-        console.print(f"[bold]{name:<{width}}[/bold]  ", end="")
-        console.print(value, markup=False, soft_wrap=True)
+        console.print(f"{name:<{width}}", style="bold", end="  ")
+        console.print(value, soft_wrap=True)
 
 
 def with_interval(accuracy: float, interval: list[float], n: int) -> str:

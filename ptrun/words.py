@@ -28,7 +28,7 @@ class Target:
 def find_checkpoint(word: str, output_dir: Path) -> Target:
     """Return what `word` names; raise UsageError, with what there is instead, if it names nothing."""
     path = Path(word)
-    if path.is_file():
+    if path.is_file() and path.suffix != ".py":
         return _from_file(path)
     if path.is_dir() and (path / "config.json").is_file():
         return Target(RunDir(path))
@@ -39,7 +39,7 @@ def find_checkpoint(word: str, output_dir: Path) -> Target:
                 f"'{word}' names the newest run, but there is no run in {output_dir}; ptrun train makes one"
             )
         return Target(runs[0], word)
-    recipe = _recipe_name(word)
+    recipe = _recipe_name(word, runs)
     if recipe is not None:
         return Target(_newest_finished(recipe, runs, output_dir))
     return Target(_by_name(word, runs, output_dir))
@@ -51,11 +51,11 @@ def _from_file(path: Path) -> Target:
     return Target(run if inside else None, path.stem, path)
 
 
-def _recipe_name(word: str) -> str | None:
+def _recipe_name(word: str, runs: list[RunDir]) -> str | None:
     try:
         return find_recipe(word).stem
-    except UsageError:
-        return None
+    except UsageError:  # a recipe that was trained by its path is known by its runs
+        return word if any(run.path.parent.name == word for run in runs) else None
 
 
 def _newest_finished(recipe: str, runs: list[RunDir], output_dir: Path) -> RunDir:
