@@ -5,7 +5,6 @@ is unpickled with `weights_only=True`.
 """
 
 import io
-import os
 import pickle
 import zipfile
 from pathlib import Path
@@ -13,27 +12,19 @@ from typing import Any
 
 import torch
 
+from ptrun.atomic import replace_file
 from ptrun.errors import DataError, PtrunError
 
 FORMAT = 1
 
 
 def save_checkpoint(path: Path, state: dict[str, Any], previous: Path | None = None) -> None:
-    """Write `state` to `path`, keeping what was there as `previous`; raise PtrunError if the disk refuses.
-
-    Order: a temporary file beside it, flushed to the disk, then renames, then the directory flushed.
-    """
+    """Write `state` to `path`, keeping what was there as `previous`; raise PtrunError if the disk refuses."""
     buffer = io.BytesIO()
     torch.save({"format": FORMAT, **state}, buffer)
-    temporary = path.with_name(f".{path.name}.tmp")
     try:
-        _write_through(temporary, buffer.getbuffer())
-        if previous is not None and path.exists():
-            path.replace(previous)
-        temporary.replace(path)
-        _flush_directory(path.parent)
+        replace_file(path, buffer.getbuffer(), keep_as=previous)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         raise PtrunError(
             f"checkpoint {path} could not be saved: {error.strerror}; the one before it is intact. "
             "Free some space, then continue with --resume"
@@ -59,20 +50,3 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
     if not (isinstance(state, dict) and state.get("format") == FORMAT):
         raise DataError(f"checkpoint {path} was not written by this version of ptrun (format {FORMAT})")
     return state
-
-
-def _write_through(path: Path, content: memoryview) -> None:
-    with path.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _flush_directory(path: Path) -> None:
-    if os.name == "nt":  # Windows cannot open a directory, and needs no flush of it
-        return
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import sys
 import traceback
 from collections.abc import Sequence
@@ -14,7 +15,20 @@ from typer import Argument, Option
 from ptrun import __version__
 from ptrun.arguments import FieldArguments, RecipeCommand
 from ptrun.errors import PtrunError, UsageError
+from ptrun.options import (
+    ConfigFile,
+    DataDir,
+    Debug,
+    Device,
+    Json,
+    OutputDir,
+    Preset,
+    Quiet,
+    RecipeWord,
+    complete_recipe,
+)
 
+OFF = {"", "0", "false", "no", "off"}
 INTERRUPTED = {"SIGINT": 130, "SIGTERM": 143}
 
 app = typer.Typer(
@@ -25,27 +39,6 @@ app = typer.Typer(
 )
 
 FIELDS = {"ignore_unknown_options": True, "allow_extra_args": True}
-
-
-def _complete_recipe(incomplete: str) -> list[str]:
-    from ptrun.registry import recipe_paths
-
-    return [name for name in recipe_paths() if name.startswith(incomplete)]
-
-
-OutputDir = Annotated[Path, Option("--output-dir", envvar="PTRUN_OUTPUT_DIR", help="where runs are kept")]
-DataDir = Annotated[
-    Path | None, Option("--data-dir", envvar="PTRUN_DATA_DIR", help="where data sets lie, searched first")
-]
-Device = Annotated[str, Option(envvar="PTRUN_DEVICE", help="auto, cpu, cuda, cuda:N or mps")]
-Preset = Annotated[str | None, Option(help="a named variant of the recipe")]
-ConfigFile = Annotated[Path | None, Option("--config", help="a TOML file of fields, or the config.json of a run")]
-Json = Annotated[bool, Option("--json", help="print one JSON document instead of a table")]
-Debug = Annotated[bool, Option("--debug", envvar="PTRUN_DEBUG", help="show the traceback of an error")]
-Quiet = Annotated[bool, Option("--quiet", "-q", envvar="PTRUN_QUIET", help="no progress, only the result")]
-RecipeWord = Annotated[
-    str, Argument(metavar="RECIPE", help="a recipe's name or file", autocompletion=_complete_recipe, show_default=False)
-]
 
 
 @app.callback(invoke_without_command=True)
@@ -61,7 +54,7 @@ def root(ctx: typer.Context, version: Annotated[bool, Option("--version", help="
 def train(
     ctx: typer.Context,
     recipe: Annotated[
-        str | None, Argument(metavar="RECIPE", help="a recipe's name or file", autocompletion=_complete_recipe)
+        str | None, Argument(metavar="RECIPE", help="a recipe's name or file", autocompletion=complete_recipe)
     ] = None,
     preset: Preset = None,
     config: ConfigFile = None,
@@ -120,9 +113,8 @@ def train(
     result = run(plan, lambda job: _display(stderr, quiet, job))
     _print(result, as_json, "print_train_result")
     if result["reason"] in INTERRUPTED:
-        stderr.print(
-            f"stopped by {result['reason']}; continue with: ptrun train --resume {result['run']}", markup=False
-        )
+        resume_line = shlex.join(["ptrun", "train", "--resume", result["run"]])
+        stderr.print(f"stopped by {result['reason']}; continue with: {resume_line}", markup=False)
         raise typer.Exit(INTERRUPTED[result["reason"]])
     return None
 
@@ -203,7 +195,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def run(arguments: list[str]) -> int:
     """Run one command and return its exit code; errors are printed as one sentence on stderr."""
-    debug = "--debug" in arguments or bool(os.environ.get("PTRUN_DEBUG"))  # also for errors before options are read
+    # Looked for here, for errors before options are read.
+    debug = "--debug" in arguments or os.environ.get("PTRUN_DEBUG", "").lower() not in OFF
     try:
         code = app(arguments, prog_name="ptrun", standalone_mode=False)
         sys.stdout.flush()
@@ -214,7 +207,7 @@ def run(arguments: list[str]) -> int:
         return _explain("interrupted", 130, debug)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has left; nothing to say to it
-        return 0
+        return 1  # as Typer and rich, which mostly see it first
     except OSError as error:
         if not (debug or error.strerror):
             raise

@@ -12,8 +12,9 @@ WIDE = 1000  # columns where there is no terminal: nothing is wrapped or cut in 
 
 def console_for(stream: TextIO) -> Console:
     """Return a console on `stream`; rich itself honours NO_COLOR and TERM=dumb."""
-    wide = not stream.isatty()  # markup is off: what recipes and files say is printed as it is
-    return Console(file=stream, width=WIDE if wide else None, highlight=False, markup=False, soft_wrap=wide)
+    width = None if stream.isatty() else WIDE
+    # What recipes and files say is printed as it is: [b] and :b: are no markup.
+    return Console(file=stream, width=width, highlight=False, markup=False, emoji=False, soft_wrap=width is not None)
 
 
 def is_live_terminal(stream: TextIO) -> bool:

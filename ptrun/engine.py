@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from ptrun.data.images import Split
+from ptrun.generators import generators_kept
 from ptrun.job import Job
 from ptrun.meter import Meter, wilson_interval
 
@@ -34,7 +35,7 @@ def train_epoch(job: Job, on_step: Hook) -> str | None:
     for images, labels in job.data.train.batches(job.cfg.batch_size, epoch=position.epoch, start=position.seen):
         job.optimizer.zero_grad()
         logits = job.model(images)
-        losses = job.recipe.loss(logits, labels, job.cfg)
+        losses = job.loss(logits, labels)
         losses.mean().backward()  # type: ignore[no-untyped-call]
         job.optimizer.step()
         job.scheduler.step()
@@ -73,6 +74,7 @@ class Scores:
 
 
 @torch.no_grad()
+@generators_kept()
 def evaluate(model: nn.Module, split: Split, loss: Loss, stop: Callable[[], bool] = lambda: False) -> Scores | None:
     """Return the scores of `model` on all of `split`, or None if `stop` was true between two batches."""
     model.eval()

@@ -1,6 +1,8 @@
 """The state of every global random generator, so that a resumed run draws what the uninterrupted one would have."""
 
 import random
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -34,3 +36,13 @@ def restore_generators(state: dict[str, Any]) -> None:
     torch.set_rng_state(state["torch"].cpu())
     if state["cuda"] and len(state["cuda"]) == torch.cuda.device_count():
         torch.cuda.set_rng_state_all([one.cpu() for one in state["cuda"]])
+
+
+@contextmanager
+def generators_kept() -> Iterator[None]:
+    """Give the generators back as they were: an evaluation, whole or cut short, changes nothing that training draws."""
+    state = generator_state()
+    try:
+        yield
+    finally:
+        restore_generators(state)

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
@@ -65,6 +65,10 @@ class Job:
     def learning_rate(self) -> float:
         """The rate that the next step will use, of the first parameter group."""
         return float(self.optimizer.param_groups[0]["lr"])
+
+    def loss(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """Return the recipe's loss of each sample, [B]."""
+        return self.recipe.loss(logits, labels, self.cfg)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the complete state in plain values and tensors."""

@@ -64,7 +64,8 @@ def aliases_of(path: Path) -> tuple[str, ...]:
     """Return the recipe's aliases without executing anything; empty for a file that gives none."""
     try:
         tree = ast.parse(path.read_text(encoding="utf-8"))
-        values = [node.value for node in tree.body if isinstance(node, ast.Assign | ast.AnnAssign) and "ALIASES" in _bound_names(node)]
+        assigned = [node for node in tree.body if isinstance(node, ast.Assign | ast.AnnAssign)]
+        values = [node.value for node in assigned if node.value and "ALIASES" in _bound_names(node)]
         return tuple(map(str, ast.literal_eval(values[0]))) if values else ()
     except (OSError, ValueError, SyntaxError, TypeError):
         return ()

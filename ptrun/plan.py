@@ -98,7 +98,7 @@ def requested_layers(
 
 def parse_cadence(text: str) -> Cadence:
     """Return what --checkpoint-every says: `500` is steps, `30s` (or `2m`) is time."""
-    if text.isdigit():
+    if text.isdecimal():
         if int(text) == 0:
             raise UsageError("--checkpoint-every 0 would save without end; write steps (500) or a time (30s)")
         return Cadence(steps=int(text))

@@ -4,6 +4,7 @@ import csv
 from pathlib import Path
 from typing import Any
 
+from ptrun.atomic import replace_json
 from ptrun.engine import Scores
 from ptrun.rundir import RunDir
 
@@ -37,7 +38,7 @@ def write_report(run: RunDir, folder: str, report: dict[str, Any]) -> Path:
     """Write report.json, per_class.csv and confusion.csv into a folder of the run; return that folder."""
     path = run.path / folder
     path.mkdir(parents=True, exist_ok=True)
-    RunDir(path).write_json("report.json", report)
+    replace_json(path / "report.json", report)
     rows = report["per_class"]
     _write_csv(path / "per_class.csv", [list(rows[0]), *(list(row.values()) for row in rows)])
     counts = [[name, *row] for name, row in zip(report["classes"], report["confusion"], strict=True)]

@@ -22,6 +22,8 @@ def read_state(target: Target) -> dict[str, Any]:
             raise
         previous = target.run.checkpoint("previous")
         if not previous.exists():
+            if not target.path.exists():
+                raise DataError(f"run {target.run.path} stopped before its first checkpoint; start it again") from None
             raise
         state = load_checkpoint(previous)
         position = state["position"]

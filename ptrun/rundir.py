@@ -12,6 +12,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
+from ptrun.atomic import replace_json
 from ptrun.errors import PtrunError, UsageError
 
 RUN_NAME = re.compile(r"\d{8}-\d{6}-.+")
@@ -84,10 +85,8 @@ class RunDir:
         return lock
 
     def write_json(self, name: str, document: Any) -> None:
-        """Replace `name` in one step, so that a reader never sees half of it."""
-        temporary = self.path / f".{name}.tmp"
-        temporary.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
-        temporary.replace(self.path / name)
+        """Write one of the run's JSON files."""
+        replace_json(self.path / name, document)
 
     def append_line(self, name: str, document: Any) -> None:
         """Append one JSON object as a line."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from torch.utils.tensorboard import SummaryWriter
 
+from ptrun.atomic import replace_file
 from ptrun.rundir import RunDir
 
 STEP_TAGS = {
@@ -83,7 +84,5 @@ def _keep_until(path: Path, epoch: int, step: int) -> list[dict[str, Any]]:
     limits = {"epoch": epoch, "step": step}
     kept = [row for row in read_rows(path) if row[row["kind"]] <= limits[row["kind"]]]
     if path.is_file():
-        temporary = path.with_name(f".{path.name}.tmp")
-        temporary.write_text("".join(json.dumps(row) + "\n" for row in kept), encoding="utf-8")
-        temporary.replace(path)
+        replace_file(path, "".join(json.dumps(row) + "\n" for row in kept).encode())
     return kept

@@ -59,10 +59,6 @@ class Session:
         save_checkpoint(self.run.checkpoint(which), self.job.state_dict(), previous)
         self._saved = time.monotonic()
 
-    def loss(self, logits: Any, labels: Any) -> Any:
-        """Return the recipe's loss for each sample, [B]."""
-        return self.job.recipe.loss(logits, labels, self.job.cfg)
-
     def _after_step(self) -> str | None:
         if self.job.position.step % self.machine.log_interval == 0:
             self._log_step()
@@ -74,9 +70,9 @@ class Session:
     def _after_epoch(self) -> str | None:
         job, position = self.job, self.job.position
         self._check_finite()
-        test = evaluate(job.model, job.data.test, self.loss, self._interrupted)
+        test = evaluate(job.model, job.data.test, job.loss, self._interrupted)
         held = job.data.validation
-        validation = evaluate(job.model, held, self.loss, self._interrupted) if held else None
+        validation = evaluate(job.model, held, job.loss, self._interrupted) if held else None
         if test is None or (held and validation is None):
             return self._reason_to_stop()
         self.test = test

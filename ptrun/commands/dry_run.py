@@ -14,7 +14,7 @@ def dry_run(plan: Plan) -> dict[str, Any]:
     """Return what the training would do, in plain values."""
     job, plan = prepare(plan)
     images, labels = next(job.data.train.batches(1))
-    job.recipe.loss(job.model(images), labels, job.cfg)
+    job.loss(job.model(images), labels)
     data = job.data
     counts = {"train": len(data.train), "validation": len(data.validation or ()), "test": len(data.test)}
     return {

@@ -138,7 +138,7 @@ def _train_in(run: RunDir, job: Job, plan: Plan, display: Callable[[Job], Displa
         interrupted = reason in ("SIGINT", "SIGTERM")
         # A run that stopped between two evaluations is scored where it stands; an interrupted one must end soon.
         stale = session.test is None or job.position.seen > 0
-        scores = None if interrupted else evaluate(job.model, job.data.test, session.loss) if stale else session.test
+        scores = None if interrupted else evaluate(job.model, job.data.test, job.loss) if stale else session.test
         result = summarize(run, job, reason, scores)
         run.write_json("result.json", result)
         if scores is not None:

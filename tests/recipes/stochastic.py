@@ -21,10 +21,10 @@ from ptrun import Field
 
 
 class Config(ptrun.Config):
-    """Two epochs of three steps on digits."""
+    """Two epochs of three steps, on images made up here."""
 
     epochs: int = 2
-    batch_size: int = 512
+    batch_size: int = 100
     val_fraction: float = Field(0.2, ge=0, lt=1)
     optimizer: Literal["sgd", "adam", "adamw"] = "sgd"
     lr: float = Field(0.05, gt=0)
@@ -55,13 +55,23 @@ class Noisy(nn.Module):
 
 def model(cfg: Config) -> nn.Module:
     return nn.Sequential(
-        nn.Flatten(), Noisy(cfg.pause), nn.Linear(784, cfg.width), nn.BatchNorm1d(cfg.width), nn.ReLU(), nn.Dropout(0.3),
-        nn.Linear(cfg.width, 10),
+        nn.Flatten(), Noisy(cfg.pause), nn.Linear(14 * 14, cfg.width),
+        nn.BatchNorm1d(cfg.width), nn.ReLU(), nn.Dropout(0.3), nn.Linear(cfg.width, 3),
     )  # fmt: skip
 
 
-def data(cfg: Config) -> ptrun.Images:
-    return ptrun.Images("mnist", size=28, shift=2)
+def data(cfg: Config) -> ptrun.Images:  # noqa: ARG001
+    """Return stripes: 240 images to train, 60 to validate and 600, which are three batches, to test on."""
+    draw = np.random.RandomState(0)
+    labels = np.arange(900) % 3
+    images = draw.randint(0, 100, (900, 12, 12))
+    images[labels != 1, ::2] += 80
+    images[labels != 0, :, ::2] += 75
+    images = images.astype(np.uint8)
+    classes = ("across", "down", "both")
+    return ptrun.Images(
+        ptrun.ImageSet("stripes", classes, images[:300], labels[:300], images[300:], labels[300:]), size=14, shift=1
+    )
 
 
 def optimizer(model: nn.Module, cfg: Config) -> torch.optim.Optimizer:

@@ -1,0 +1,41 @@
+"""Replace a file in one step: a reader, a crash or a full disk meets the old one or the new one, never half of one."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+
+def replace_file(path: Path, content: bytes | memoryview, keep_as: Path | None = None) -> None:
+    """Write `content` to `path`; what was there goes to `keep_as` if that is given. Raise OSError as the disk does.
+
+    Order: a temporary file beside it, flushed to the disk, then the renames, then the directory flushed.
+    """
+    temporary = path.with_name(f".{path.name}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        if keep_as is not None and path.exists():
+            path.replace(keep_as)
+        temporary.replace(path)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
+    _flush_directory(path.parent)
+
+
+def replace_json(path: Path, document: Any) -> None:
+    """Write `document` to `path` as indented JSON."""
+    replace_file(path, (json.dumps(document, indent=2, ensure_ascii=False) + "\n").encode())
+
+
+def _flush_directory(path: Path) -> None:
+    if os.name == "nt":  # Windows cannot open a directory, and needs no flush of it
+        return
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,28 @@
+"""Options that several commands share, and what the shell completes."""
+
+from pathlib import Path
+from typing import Annotated
+
+from typer import Argument, Option
+
+
+def complete_recipe(incomplete: str) -> list[str]:
+    """Return the names of recipes that begin so."""
+    from ptrun.registry import recipe_paths
+
+    return [name for name in recipe_paths() if name.startswith(incomplete)]
+
+
+OutputDir = Annotated[Path, Option("--output-dir", envvar="PTRUN_OUTPUT_DIR", help="where runs are kept")]
+DataDir = Annotated[
+    Path | None, Option("--data-dir", envvar="PTRUN_DATA_DIR", help="where data sets lie, searched first")
+]
+Device = Annotated[str, Option(envvar="PTRUN_DEVICE", help="auto, cpu, cuda, cuda:N or mps")]
+Preset = Annotated[str | None, Option(help="a named variant of the recipe")]
+ConfigFile = Annotated[Path | None, Option("--config", help="a TOML file of fields, or the config.json of a run")]
+Json = Annotated[bool, Option("--json", help="print one JSON document instead of a table")]
+Debug = Annotated[bool, Option("--debug", envvar="PTRUN_DEBUG", help="show the traceback of an error")]
+Quiet = Annotated[bool, Option("--quiet", "-q", envvar="PTRUN_QUIET", help="no progress, only the result")]
+RecipeWord = Annotated[
+    str, Argument(metavar="RECIPE", help="a recipe's name or file", autocompletion=complete_recipe, show_default=False)
+]
