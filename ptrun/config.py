@@ -104,12 +104,16 @@ def variable_layers(kind: type[Config], environ: Mapping[str, str]) -> list[Laye
 
 def bounds(info: Any) -> str:
     """Return a field's type and bounds as text: "int, ≥ 1" or "sgd | adam"."""
-    kind = info.annotation
-    options = getattr(kind, "__args__", None)
-    text = kind.__name__ if isinstance(kind, type) else " | ".join(str(option) for option in options or ())
     signs = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
-    limits = [f"{signs[key]} {getattr(m, key):g}" for m in info.metadata for key in signs if hasattr(m, key)]
-    return ", ".join([text, *limits])
+    limits = [f"{signs[key]} {getattr(m, key)}" for m in info.metadata for key in signs if hasattr(m, key)]
+    return ", ".join([_type_name(info.annotation), *limits])
+
+
+def _type_name(kind: Any) -> str:
+    options = get_args(kind)
+    if options:
+        return " | ".join(_type_name(option) for option in options)
+    return "none" if kind is type(None) else getattr(kind, "__name__", str(kind))
 
 
 def _none_if_allowed(kind: type[Config], name: str, value: Any) -> Any:

@@ -77,7 +77,7 @@ def _parse(path: Path) -> ast.Module:
     except OSError as error:
         raise UsageError(f"recipe {path} cannot be read: {error.strerror}") from None
     except (SyntaxError, ValueError) as error:
-        line = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
+        line = f", line {error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
         reason = error.msg if isinstance(error, SyntaxError) else error
         raise UsageError(f"recipe {path}{line} is not valid Python: {reason}") from None
 

@@ -89,8 +89,9 @@ def restore(job: Job, plan: Plan) -> None:
     assert plan.resume is not None
     state = read_state(plan.resume)
     load_weights(job.model, state["model"], str(plan.resume.path))
-    if state["position"]["epoch"] > job.cfg.epochs:
-        raise UsageError(f"{state['position']['epoch']} epochs are trained already; --epochs {job.cfg.epochs} is less")
+    begun = state["position"]["epoch"] + (state["position"]["seen"] > 0)
+    if begun > job.cfg.epochs:
+        raise UsageError(f"{begun} epochs are begun already; --epochs {job.cfg.epochs} is less")
     if state["threads"] != torch.get_num_threads():
         log.warning(
             "this run used %d threads and now has %d: the result may differ in the last bits",

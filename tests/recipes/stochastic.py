@@ -2,7 +2,7 @@
 
 The variable STRIKE sends this process a signal from within a forward pass: `SIGTERM training 4` at the fourth one of
 training in this process, `SIGINT evaluation 2` at the second of evaluation. The shape check before training counts as
-the first of evaluation.
+the first of evaluation. The variable PAUSE is the seconds that a forward pass takes at least.
 """
 
 import os
@@ -30,7 +30,6 @@ class Config(ptrun.Config):
     lr: float = Field(0.05, gt=0)
     schedule: Literal["onecycle", "cosine", "step", "constant"] = "onecycle"
     width: int = Field(16, ge=1)
-    pause: float = Field(0.0, ge=0, description="seconds that each forward pass takes at least")
 
 
 calls: Counter[str] = Counter()
@@ -39,23 +38,19 @@ calls: Counter[str] = Counter()
 class Noisy(nn.Module):
     """Adds noise from torch, numpy and Python, in training and in evaluation."""
 
-    def __init__(self, pause: float) -> None:
-        super().__init__()
-        self.pause = pause
-
     def forward(self, x: Tensor) -> Tensor:
         phase = "training" if self.training else "evaluation"
         calls[phase] += 1
         name, _, moment = os.environ.get("STRIKE", "").partition(" ")
         if moment == f"{phase} {calls[phase]}":
             os.kill(os.getpid(), signal.Signals[name])
-        time.sleep(self.pause)
+        time.sleep(float(os.environ.get("PAUSE", "0")))
         return x + 0.1 * (torch.rand_like(x) + np.random.rand() + random.random())
 
 
 def model(cfg: Config) -> nn.Module:
     return nn.Sequential(
-        nn.Flatten(), Noisy(cfg.pause), nn.Linear(14 * 14, cfg.width),
+        nn.Flatten(), Noisy(), nn.Linear(14 * 14, cfg.width),
         nn.BatchNorm1d(cfg.width), nn.ReLU(), nn.Dropout(0.3), nn.Linear(cfg.width, 3),
     )  # fmt: skip
 

@@ -1,0 +1,81 @@
+"""`ptrun new`: a recipe of one's own."""
+
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import Ran
+
+from ptrun.registry import SHIPPED
+
+
+@pytest.mark.parametrize(("options", "source"), [((), "lenet"), (("--from", "quickstart"), "quickstart")])
+def test_copies_a_recipe(invoke: Callable[..., Ran], work: Path, options: tuple[str, ...], source: str) -> None:
+    ran = invoke("new", "mine.py", *options)
+    assert ran == Ran(0, "wrote mine.py; train it with: ptrun train ./mine.py\n", "")
+    assert (work / "mine.py").read_bytes() == (SHIPPED / f"{source}.py").read_bytes()
+
+
+def test_what_it_says_to_type_works(invoke: Callable[..., Ran], work: Path) -> None:
+    said = invoke("new", "sub/deep/mine.py", "--from", "fashion").out
+    command = said.partition("ptrun ")[2].split()
+    assert command == ["train", "./sub/deep/mine.py"]
+    ran = invoke(*command, "--data", "digits", "--fast-dev-run", "--quiet")
+    assert ran.code == 0, ran.err
+
+
+def test_absolute_path(invoke: Callable[..., Ran], work: Path) -> None:
+    assert invoke("new", work / "mine.py") == Ran(0, f"wrote {work / 'mine.py'}\n", "")
+
+
+def test_copies_from_a_file(invoke: Callable[..., Ran], work: Path) -> None:
+    (work / "one.py").write_text("# a draft: é\n", encoding="utf-8")
+    assert invoke("new", "two.py", "--from", "./one.py").code == 0
+    assert (work / "two.py").read_text(encoding="utf-8") == "# a draft: é\n"
+
+
+def test_becomes_a_recipe_that_is_known_by_name(invoke: Callable[..., Ran], work: Path) -> None:
+    invoke("new", "recipes/mine.py")
+    assert invoke("show", "mine").code == 0
+
+
+def test_never_writes_over_a_file(invoke: Callable[..., Ran], work: Path) -> None:
+    (work / "mine.py").write_text("precious")
+    ran = invoke("new", "mine.py")
+    assert ran == Ran(2, "", "error: mine.py exists already; choose another name or remove it\n")
+    assert (work / "mine.py").read_text() == "precious"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["mine"], "a recipe is a Python file: ptrun new mine.py --from lenet"),
+        (["mine", "--from", "fashion"], "a recipe is a Python file: ptrun new mine.py --from fashion"),
+        (["mine.py", "--from", "lenett"], "unknown recipe 'lenett'"),
+        (["mine.py", "--from", "no.py"], "recipe file no.py does not exist"),
+        ([], "Missing argument 'FILE'"),
+    ],
+)
+def test_refused(invoke: Callable[..., Ran], work: Path, arguments: list[str], reason: str) -> None:
+    ran = invoke("new", *arguments)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith(f"error: {reason}")
+    assert ran.err.count("\n") == 1
+    assert list(work.iterdir()) == []
+
+
+def test_folder_is_a_file(invoke: Callable[..., Ran], work: Path) -> None:
+    (work / "taken").touch()
+    ran = invoke("new", "taken/mine.py")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith("error: taken")
+    assert ran.err.count("\n") == 1
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_folder_that_cannot_be_written(invoke: Callable[..., Ran], work: Path) -> None:
+    work.chmod(stat.S_IRUSR | stat.S_IXUSR)
+    assert invoke("new", "mine.py") == Ran(2, "", "error: mine.py cannot be written: Permission denied\n")
+    work.chmod(stat.S_IRWXU)
