@@ -81,14 +81,31 @@ def print_figures(figures: dict[str, list[float]], form: str = ",.0f") -> None:
         print_line(name, values, form)
 
 
-def print_line(name: str, values: list[float], form: str, verdict: str = "") -> None:
+def print_ratio(
+    figures: dict[str, list[float]], over: str, under: str, *, least: float | None = None, most: float | None = None
+) -> None:
+    """Print the ratios of two contenders, round by round, and whether their median is within the bounds."""
+    ratios = [a / b for a, b in zip(figures[over], figures[under], strict=True)]
+    print_line(f"{over} / {under}", ratios, ".3f", verdict(ratios, least, most))
+
+
+def print_difference(figures: dict[str, list[float]], more: str, less: str, form: str, *, most: float) -> None:
+    """Print the differences of two contenders, round by round, and whether their median is at most `most`."""
+    differences = [a - b for a, b in zip(figures[more], figures[less], strict=True)]
+    print_line(f"{more} - {less}", differences, form, verdict(differences, None, most))
+
+
+def print_line(name: str, values: list[float], form: str, note: str = "") -> None:
     """Print one line of figures."""
     shown = "".join(f"{value:>10{form}}" for value in (min(values), statistics.median(values), max(values)))
-    print(f"{name:<44}{shown}{verdict}")
+    print(f"{name:<44}{shown}{note}")
 
 
-def print_ratio(figures: dict[str, list[float]], over: str, under: str, *, floor: float) -> None:
-    """Print the ratios of two contenders, round by round, and whether their median is at least `floor`."""
-    ratios = [a / b for a, b in zip(figures[over], figures[under], strict=True)]
-    kept = "kept" if statistics.median(ratios) >= floor else "MISSED"
-    print_line(f"{over} / {under}", ratios, ".3f", f"   floor {floor:g}: {kept}")
+def verdict(values: list[float], least: float | None, most: float | None) -> str:
+    """Return whether the median keeps its bound."""
+    if least is None and most is None:
+        return ""
+    middle = statistics.median(values)
+    kept = (least is None or middle >= least) and (most is None or middle <= most)
+    bound = f"at least {least:g}" if least is not None else f"at most {most:g}"
+    return f"   {bound}: {'kept' if kept else 'MISSED'}"

@@ -87,13 +87,14 @@ def train(
     """
     from ptrun.clock import parse_duration
     from ptrun.plan import Cadence, Machine, check_device_name, make_plan, parse_cadence
+    from ptrun.rundir import check_run_name
 
     if sum([fast_dev_run, dry_run, resume is not None]) > 1:
         raise UsageError("--fast-dev-run, --dry-run and --resume exclude each other; choose one")
     machine = Machine(
         device=check_device_name(device),
         output_dir=output_dir,
-        name=name,
+        name=check_run_name(name),
         data_dir=data_dir,
         max_seconds=parse_duration(max_time, "--max-time") if max_time is not None else None,
         checkpoint_every=parse_cadence(checkpoint_every) if checkpoint_every is not None else Cadence(),
@@ -113,8 +114,11 @@ def train(
     result = run(plan, lambda job: _display(stderr, quiet, job))
     _print(result, as_json, "print_train_result")
     if result["reason"] in INTERRUPTED:
-        resume_line = shlex.join(["ptrun", "train", "--resume", result["run"]])
-        stderr.print(f"stopped by {result['reason']}; continue with: {resume_line}", markup=False)
+        message = f"stopped by {result['reason']}"
+        if result["run"] is not None:
+            again = ["ptrun", "train", "--resume", result["run"], *(["--data-dir", str(data_dir)] if data_dir else [])]
+            message += f"; continue with: {shlex.join(again)}"
+        stderr.print(message, soft_wrap=True)  # one line, to be copied
         raise typer.Exit(INTERRUPTED[result["reason"]])
     return None
 
@@ -137,10 +141,15 @@ def evaluate(
     """Evaluate a trained model: ptrun eval lenet"""
     from ptrun.data.catalog import check_name
     from ptrun.plan import check_device_name
+    from ptrun.registry import find_outline
     from ptrun.words import find_checkpoint
 
-    check_device_name(device), find_checkpoint(word, output_dir)  # found wrong without torch, if at all
+    # What is wrong is found before torch is loaded.
     data = check_name(data)
+    check_device_name(device)
+    find_checkpoint(word, output_dir)
+    if recipe is not None:
+        find_outline(recipe)
     if require_accuracy is not None and require_accuracy != require_accuracy:
         raise UsageError("--require-accuracy nan is not a number; write a share like 0.99")
     _start(quiet)
@@ -234,9 +243,11 @@ def _start(quiet: bool) -> Any:
     """Open stderr, and get torch ready to be imported."""
     from ptrun.console import open_stderr
     from ptrun.eager import postpone_compiler
+    from ptrun.interrupt import ending_at_once
 
     console = open_stderr(quiet=quiet)
-    import torch  # noqa: F401  # before the stand-in, which would hide the real module from it
+    with ending_at_once():
+        import torch  # noqa: F401  # before the stand-in, which would hide the real module from it
 
     postpone_compiler()
     return console

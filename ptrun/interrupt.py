@@ -1,6 +1,8 @@
 """Ctrl-C and SIGTERM during training: the first asks for a stop at the next step, the second ends at once."""
 
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Any, Self
 
@@ -28,3 +30,13 @@ class Interrupt:
         self.signal = signal.Signals(number)
         for each in SIGNALS:
             signal.signal(each, signal.SIG_DFL)
+
+
+@contextmanager
+def ending_at_once() -> Iterator[None]:
+    """Let Ctrl-C end the process: a C extension that meets a KeyboardInterrupt while it is loaded aborts."""
+    before = signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

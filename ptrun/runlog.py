@@ -34,7 +34,7 @@ class RunLog:
         kept = _keep_until(run.metrics_file, epoch, step)
         self._file = run.metrics_file.open("a", encoding="utf-8")
         # Events of the checkpoint's own step may or may not have reached the old file: purge them and write them again.
-        self._writer = SummaryWriter(str(run.path), purge_step=step if kept else None, flush_secs=10)
+        self._writer = SummaryWriter(str(run.path), purge_step=step or None, flush_secs=10)
         for row in kept:
             if row["step"] == step:
                 self._scalars(row)
@@ -52,10 +52,14 @@ class RunLog:
         """Show `markdown` in TensorBoard's text tab."""
         self._writer.add_text(tag, markdown)
 
-    def hparams(self, fields: dict[str, Any], metrics: dict[str, float]) -> None:
+    def hparams(self, fields: dict[str, Any], metrics: dict[str, float], step: int) -> None:
         """Enter this run, and no second one, into TensorBoard's table of hyperparameters."""
         plain = {k: v if isinstance(v, bool | int | float | str) else str(v) for k, v in fields.items()}
-        self._writer.add_hparams(plain, metrics, run_name=".")
+        self._writer.add_hparams(plain, metrics, run_name=".", global_step=step)
+
+    def flush(self) -> None:
+        """See that all events are in their file: a checkpoint relies on those before it."""
+        self._writer.flush()
 
     def close(self) -> None:
         """Flush and close both."""

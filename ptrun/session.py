@@ -55,6 +55,8 @@ class Session:
     def save(self, which: str) -> None:
         """Write a checkpoint, `last` or `best`; refuse weights that have gone to infinity."""
         self._check_finite()
+        self._check_weights()
+        self.log.flush()
         previous = self.run.checkpoint("previous") if which == "last" else None
         save_checkpoint(self.run.checkpoint(which), self.job.state_dict(), previous)
         self._saved = time.monotonic()
@@ -70,6 +72,7 @@ class Session:
     def _after_epoch(self) -> str | None:
         job, position = self.job, self.job.position
         self._check_finite()
+        self._check_weights()
         test = evaluate(job.model, job.data.test, job.loss, self._interrupted)
         held = job.data.validation
         validation = evaluate(job.model, held, job.loss, self._interrupted) if held else None
@@ -116,13 +119,21 @@ class Session:
         self.log.write(row | {"loss": job.meter.loss, "learning_rate": job.learning_rate, "gradient_norm": norm})
 
     def _check_finite(self) -> None:
+        meter = self.job.meter
+        if meter.n and not math.isfinite(meter.loss):
+            raise self._diverged(f"the loss is {meter.loss}")
+
+    def _check_weights(self) -> None:  # a finite loss may have had a gradient that is not
+        if not all(p.isfinite().all() for p in self.job.model.parameters()):
+            raise self._diverged("some weights are no longer finite")
+
+    def _diverged(self, what: str) -> PtrunError:
         job = self.job
-        if job.meter.n and not math.isfinite(job.meter.loss):
-            raise PtrunError(
-                f"the loss is {job.meter.loss} at step {job.position.step} (learning rate {job.learning_rate:.3g}, "
-                f"gradient norm {gradient_norm(job):.3g}); training stopped, the checkpoint before it is intact. "
-                "Try a lower --lr"
-            )
+        return PtrunError(
+            f"{what} at step {job.position.step} (learning rate {job.learning_rate:.3g}, "
+            f"gradient norm {gradient_norm(job):.3g}); training stopped, the checkpoint before it is intact. "
+            "Try a lower --lr"
+        )
 
     def _checkpoint_due(self) -> bool:
         cadence = self.machine.checkpoint_every

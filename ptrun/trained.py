@@ -46,7 +46,7 @@ class Trained:
         if isinstance(image, Image.Image):
             fitted = image.convert("L" if channels == 1 else "RGB").resize((width, height), Image.Resampling.BILINEAR)
             image = np.asarray(fitted).reshape(height, width, channels).transpose(2, 0, 1)
-        pixels = torch.as_tensor(np.array(image))
+        pixels = image if isinstance(image, Tensor) else torch.from_numpy(np.array(image))
         if pixels.dtype != torch.uint8 or pixels.ndim not in (2, 3, 4):
             raise ValueError(f"expected a PIL image or uint8 [(B,) C, H, W], not {pixels.dtype} {list(pixels.shape)}")
         pixels = pixels.reshape(-1, *pixels.shape[-3:]) if pixels.ndim > 2 else pixels[None, None]

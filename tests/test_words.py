@@ -26,7 +26,7 @@ def make_run(recipe: str, name: str, *, finished: bool = True) -> RunDir:
 
 
 @pytest.fixture
-def runs(work: Path) -> dict[str, RunDir]:
+def runs() -> dict[str, RunDir]:
     """Two runs of lenet, the newer one unfinished, and a newer one of quickstart."""
     return {
         FIRST: make_run("lenet", FIRST),
@@ -95,14 +95,14 @@ def test_recipe_given_by_its_path(work: Path) -> None:
         assert find_checkpoint(word, RUNS).run == run
 
 
-def test_names_are_unique_within_a_recipe_only(work: Path) -> None:
+def test_names_are_unique_within_a_recipe_only() -> None:
     runs = [make_run(recipe, FIRST) for recipe in ("lenet", "quickstart")]
     assert find_checkpoint(f"quickstart/{FIRST}", RUNS).run == runs[1]
     with pytest.raises(UsageError, match=r"^'first' fits 2 runs: "):
         find_checkpoint("first", RUNS)
 
 
-def test_a_whole_name_is_not_a_prefix(work: Path) -> None:
+def test_a_whole_name_is_not_a_prefix() -> None:
     short, long = make_run("lenet", FIRST), make_run("lenet", f"{FIRST}-again")
     assert find_checkpoint(FIRST, RUNS).run == short
     assert find_checkpoint("first-again", RUNS).run == long
@@ -122,7 +122,7 @@ def explained(word: str) -> str:
     return str(caught.value)
 
 
-def test_nothing_there(work: Path) -> None:
+def test_nothing_there() -> None:
     for word in ("last", "best"):
         assert explained(word) == f"'{word}' names the newest run, but there is no run in runs; ptrun train makes one"
     assert explained("lenet") == "there is no run of lenet in runs; ptrun train lenet makes one"
@@ -130,7 +130,8 @@ def test_nothing_there(work: Path) -> None:
     assert explained("xyzzy") == "'xyzzy' is no file, run directory, recipe, run in runs, 'last' or 'best'"
 
 
-def test_nothing_that_fits(runs: dict[str, RunDir]) -> None:
+@pytest.mark.usefixtures("runs")
+def test_nothing_that_fits() -> None:
     assert explained("lasst").endswith("'last' or 'best'; did you mean 'last'?")
     assert explained("secnd").endswith("; did you mean 'second'?")
     assert explained("lenett").endswith("; did you mean 'lenet'?")
@@ -138,13 +139,14 @@ def test_nothing_that_fits(runs: dict[str, RunDir]) -> None:
     assert explained("20260102") == f"'20260102' fits 2 runs: {SECOND}, {FIRST}; write more of the name"
 
 
-def test_only_unfinished_runs(work: Path) -> None:
+def test_only_unfinished_runs() -> None:
     make_run("lenet", FIRST, finished=False)
     make_run("lenet", SECOND, finished=False)
     assert explained("lenet") == f"no run of lenet in runs is finished; continue with --resume {SECOND}"
 
 
-def test_commands_take_the_same_words(invoke: Callable[..., Ran], runs: dict[str, RunDir]) -> None:
+@pytest.mark.usefixtures("runs")
+def test_commands_take_the_same_words(invoke: Callable[..., Ran]) -> None:
     for word in ("2026", "xyzzy"):
         reason = f"error: {explained(word)}\n"
         assert invoke("eval", word) == Ran(2, "", reason)

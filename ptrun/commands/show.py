@@ -39,8 +39,8 @@ def new(file: Path, source: str) -> Path:
         file.parent.mkdir(parents=True, exist_ok=True)
         with file.open("x", encoding="utf-8") as target:
             target.write(origin.read_text(encoding="utf-8"))
-    except FileExistsError:
-        raise UsageError(f"{file} exists already; choose another name or remove it") from None
+    except FileExistsError as error:
+        raise UsageError(f"{error.filename} exists already; choose another name or remove it") from None
     except OSError as error:
         raise UsageError(f"{file} cannot be written: {error.strerror}") from None
     return file

@@ -144,7 +144,8 @@ def _train_in(run: RunDir, job: Job, plan: Plan, display: Callable[[Job], Displa
         run.write_json("result.json", result)
         if scores is not None:
             fields = job.cfg.model_dump(mode="json")
-            runlog.hparams(fields, {"hparam/test_accuracy": scores.accuracy, "hparam/test_loss": scores.loss})
+            metrics = {"hparam/test_accuracy": scores.accuracy, "hparam/test_loss": scores.loss}
+            runlog.hparams(fields, metrics, job.position.step)
         return result
     finally:
         runlog.close()

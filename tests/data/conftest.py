@@ -5,10 +5,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from idx_bytes import Writer, idx_bytes
 
 from ptrun.data.catalog import CATALOG, Known, Part
 from ptrun.data.idx import payload_sha256
+
+from .idx_bytes import Writer, idx_bytes
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
-from idx_bytes import idx_bytes
+
+from .idx_bytes import idx_bytes
 
 
 @dataclass

@@ -12,8 +12,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from idx_bytes import Writer
-from mirror import Mirror, serve
 
 from ptrun.data import download as module
 from ptrun.data.catalog import CATALOG, Known
@@ -22,6 +20,9 @@ from ptrun.data.load import load
 from ptrun.data.locate import find
 from ptrun.data.reachable import reachable
 from ptrun.errors import DataError
+
+from .idx_bytes import Writer
+from .mirror import Mirror, serve
 
 ROOT = Path(__file__).parents[2]
 

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
-from idx_bytes import idx_bytes
 
 from ptrun.data.idx import payload_sha256, read_idx
 from ptrun.errors import DataError
+
+from .idx_bytes import idx_bytes
 
 ARRAYS = arrays(np.uint8, array_shapes(min_dims=1, max_dims=4, min_side=0, max_side=5))
 PACKERS = st.sampled_from([bytes, gzip.compress])

@@ -4,12 +4,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from idx_bytes import Writer
 
 from ptrun.data.catalog import CATALOG, Known, known
 from ptrun.data.load import load, load_auto
 from ptrun.data.locate import find, places
 from ptrun.errors import DataError
+
+from .idx_bytes import Writer
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 The variable STRIKE sends this process a signal from within a forward pass: `SIGTERM training 4` at the fourth one of
 training in this process, `SIGINT evaluation 2` at the second of evaluation. The shape check before training counts as
-the first of evaluation. The variable PAUSE is the seconds that a forward pass takes at least.
+the first of evaluation. Every forward pass takes at least PAUSE seconds, and the one that strikes HANG seconds.
 """
 
 import os
@@ -44,6 +44,7 @@ class Noisy(nn.Module):
         name, _, moment = os.environ.get("STRIKE", "").partition(" ")
         if moment == f"{phase} {calls[phase]}":
             os.kill(os.getpid(), signal.Signals[name])
+            time.sleep(float(os.environ.get("HANG", "0")))
         time.sleep(float(os.environ.get("PAUSE", "0")))
         return x + 0.1 * (torch.rand_like(x) + np.random.rand() + random.random())
 

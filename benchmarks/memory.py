@@ -1,0 +1,86 @@
+"""Memory of `ptrun train lenet`: the data set is held once, as bytes, and nothing grows over the epochs. Linux only."""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from functools import partial
+from pathlib import Path
+
+from measure import PTRUN, Data, in_turn, parse, print_difference, print_figures, print_heading
+
+MEGABYTE = 1e6
+SET = 70_000 * 28 * 28 / MEGABYTE  # MNIST's images, training and test, as bytes
+FLOATS = 60_000 * 32 * 32 * 4 / MEGABYTE  # what the padded training images would take as floats
+EPOCHS = 6
+
+# The same libraries that a training loads, and the set beside them.
+IMPORTS = """
+import numpy, pydantic, rich.table, torch, typer
+from torch.utils.tensorboard import SummaryWriter
+images = numpy.ones((70_000, 28, 28), dtype=numpy.uint8)
+"""
+
+
+def peak(command: list[str]) -> float:
+    """Return the largest resident memory of a command, in MB."""
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    if status:
+        sys.exit(f"{' '.join(command)} failed")
+    return usage.ru_maxrss * 1024 / MEGABYTE
+
+
+def training(data: Data, runs: str, *options: str) -> list[str]:
+    """Return the command that trains LeNet-5."""
+    return [PTRUN, "train", "lenet", *data.flags, "--device", "cpu", "--output-dir", runs, *options]
+
+
+def peak_of_training(data: Data) -> float:
+    """Return the largest resident memory of one epoch with its evaluation, checkpoints and logs, in MB."""
+    with tempfile.TemporaryDirectory() as runs:
+        return peak(training(data, runs, "--epochs", "1"))
+
+
+def resident_by_epoch(data: Data) -> list[float]:
+    """Return the resident memory at the end of each epoch, in MB."""
+    with tempfile.TemporaryDirectory() as runs:
+        command = training(data, runs, "--epochs", str(EPOCHS))
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+            assert process.stderr is not None
+            return [_resident(process.pid) for line in process.stderr if line.startswith("epoch ")]
+
+
+def _resident(pid: int) -> float:
+    status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
+    (kilobytes,) = re.findall(r"VmRSS:\s+(\d+) kB", status)
+    return int(kilobytes) * 1024 / MEGABYTE
+
+
+def main() -> None:
+    """Measure and print."""
+    data, rounds = parse(__doc__, rounds=3)
+    if data.name != "mnist":
+        return print("memory is measured on MNIST only")
+    contenders = {
+        "ptrun train lenet": partial(peak_of_training, data),
+        "its libraries and the set": partial(peak, [sys.executable, "-c", IMPORTS]),
+        "import torch": partial(peak, [sys.executable, "-c", "import torch"]),
+    }
+    figures = in_turn(contenders, rounds)
+    print_heading(f"Peak memory on {data.name}, {rounds} rounds in turn", "MB")
+    print_figures(figures)
+    # Activations, gradients and buffers: a float copy of the set would not fit.
+    print_difference(figures, "ptrun train lenet", "its libraries and the set", ",.0f", most=FLOATS / 2)
+    print(f"the set is {SET:.0f} MB as bytes; its padded training images would be {FLOATS:.0f} MB as floats")
+
+    print_heading(f"Resident memory after each of {EPOCHS} epochs", "MB")
+    epochs = resident_by_epoch(data)
+    print("".join(f"{value:>10.1f}" for value in epochs))
+    print(f"growth from epoch 2 to epoch {EPOCHS}: {epochs[-1] - epochs[1]:+.1f} MB")
+    return None
+
+
+if __name__ == "__main__":
+    main()

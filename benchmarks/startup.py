@@ -1,0 +1,49 @@
+"""Start-up: `ptrun --help` beside its bare imports, and the time to the first training step beside `import torch`."""
+
+import sys
+import tempfile
+import time
+from functools import partial
+from pathlib import Path
+
+from measure import PTRUN, Data, in_turn, output, parse, print_difference, print_figures, print_heading, print_ratio
+from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
+
+
+def seconds(*command: str) -> float:
+    """Return how long a command takes."""
+    start = time.perf_counter()
+    output(list(command))
+    return time.perf_counter() - start
+
+
+def first_step(data: Data) -> float:
+    """Return the seconds from the start of the process to the first step, by the time stamp of its event."""
+    with tempfile.TemporaryDirectory() as runs:
+        options = ["--device", "cpu", "--output-dir", runs, "--log-interval", "1", "--max-time", "0.1s"]
+        start = time.time()
+        output([PTRUN, "train", "lenet", *data.flags, *options])
+        (events,) = Path(runs).rglob("events.*")
+        return next(event.wall_time for event in EventFileLoader(str(events)).Load() if event.step == 1) - start
+
+
+def main() -> None:
+    """Measure and print."""
+    data, rounds = parse(__doc__, rounds=7)
+    figures = in_turn(
+        {
+            "ptrun --help": partial(seconds, PTRUN, "--help"),
+            "import typer, rich.table": partial(seconds, sys.executable, "-c", "import typer, rich.table"),
+            "first training step": partial(first_step, data),
+            "import torch": partial(seconds, sys.executable, "-c", "import torch"),
+        },
+        rounds,
+    )
+    print_heading(f"Start-up, lenet on {data.name}, {rounds} rounds in turn", "seconds")
+    print_figures(figures, ".3f")
+    print_ratio(figures, "ptrun --help", "import typer, rich.table", most=2)
+    print_difference(figures, "first training step", "import torch", ".3f", most=1)
+
+
+if __name__ == "__main__":
+    main()

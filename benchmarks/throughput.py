@@ -1,0 +1,58 @@
+"""Training throughput of `ptrun train lenet`, as it is used, beside a bare loop and the usual DataLoader loop."""
+
+import json
+import sys
+import tempfile
+from collections.abc import Callable
+from functools import partial
+from importlib.util import find_spec
+
+from measure import HERE, PTRUN, Data, in_turn, output, parse, print_figures, print_heading, print_ratio
+
+IMAGES = {"mnist": 60_000, "digits": 1_438}
+
+
+def ptrun(data: Data, batch_size: int, epochs: int, *options: str) -> float:
+    """Train with logs, metrics and checkpoints on, saving every few seconds; return images a second."""
+    with tempfile.TemporaryDirectory() as runs:
+        fields = ["--batch-size", str(batch_size), "--epochs", str(epochs), *options]
+        machine = ["--device", "cpu", "--output-dir", runs, "--checkpoint-every", "5s", "--json"]
+        return float(json.loads(output([PTRUN, "train", "lenet", *data.flags, *fields, *machine]))["images_per_s"])
+
+
+def loop(script: str, data: Data, *numbers: int) -> float:
+    """Run one of the loops beside this file; return images a second."""
+    command = [sys.executable, str(HERE / script), data.name, str(data.folder), *map(str, numbers)]
+    return float(output(command).split()[-1])
+
+
+def contenders(data: Data, batch_size: int, epochs: int) -> dict[str, Callable[[], float]]:
+    """Return what runs in turn."""
+    lightning = {"Lightning": partial(loop, "lightning_loop.py", data, batch_size, epochs)}
+    return {
+        "ptrun --shift 0": partial(ptrun, data, batch_size, epochs, "--shift", "0"),
+        "bare loop": partial(loop, "bare_loop.py", data, batch_size, epochs),
+        "ptrun": partial(ptrun, data, batch_size, epochs),
+        "DataLoader loop": partial(loop, "dataloader_loop.py", data, batch_size, epochs, 0),
+        "DataLoader loop, 2 workers": partial(loop, "dataloader_loop.py", data, batch_size, epochs, 2),
+    } | (lightning if find_spec("pytorch_lightning") else {})
+
+
+def main() -> None:
+    """Measure and print."""
+    data, rounds = parse(__doc__, rounds=3)
+    epochs = -(-IMAGES["mnist"] // IMAGES[data.name])  # about as many steps on either set
+    if not find_spec("pytorch_lightning"):
+        print("Lightning is not compared: pytorch_lightning is not installed")
+    for batch_size, least in ((64, 3), (256, 4)):
+        figures = in_turn(contenders(data, batch_size, epochs), rounds)
+        print_heading(f"Training LeNet-5 on {data.name}, batch {batch_size}, {rounds} rounds in turn", "images/s")
+        print_figures(figures)
+        print_ratio(figures, "ptrun --shift 0", "bare loop", least=0.97)  # like for like
+        print_ratio(figures, "ptrun", "bare loop")  # with shifted images, which the bare loop has not
+        print_ratio(figures, "ptrun", "DataLoader loop", least=least)
+        print_ratio(figures, "ptrun", "DataLoader loop, 2 workers")
+
+
+if __name__ == "__main__":
+    main()
