@@ -1,10 +1,10 @@
 """Memory of `ptrun train lenet`: the data set is held once, as bytes, and nothing grows over the epochs. Linux only."""
 
-import os
 import re
 import subprocess
 import sys
 import tempfile
+import time
 from functools import partial
 from pathlib import Path
 
@@ -25,11 +25,22 @@ images = numpy.ones((70_000, 28, 28), dtype=numpy.uint8)
 
 def peak(command: list[str]) -> float:
     """Return the largest resident memory of a command, in MB."""
+    # Not by wait4, whose figure for a child starts with the size of this process.
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    _, status, usage = os.wait4(process.pid, 0)
-    if status:
+    largest = 0.0
+    while process.poll() is None:
+        largest = max(largest, memory(process.pid, "VmHWM"))
+        time.sleep(0.05)
+    if process.returncode:
         sys.exit(f"{' '.join(command)} failed")
-    return usage.ru_maxrss * 1024 / MEGABYTE
+    return largest
+
+
+def memory(pid: int, name: str) -> float:
+    """Return VmHWM (the largest so far) or VmRSS (resident now) of a process, in MB; 0 once it has ended."""
+    status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
+    kilobytes = re.findall(rf"{name}:\s+(\d+) kB", status)
+    return int(kilobytes[0]) * 1024 / MEGABYTE if kilobytes else 0.0
 
 
 def training(data: Data, runs: str, *options: str) -> list[str]:
@@ -49,13 +60,7 @@ def resident_by_epoch(data: Data) -> list[float]:
         command = training(data, runs, "--epochs", str(EPOCHS))
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
             assert process.stderr is not None
-            return [_resident(process.pid) for line in process.stderr if line.startswith("epoch ")]
-
-
-def _resident(pid: int) -> float:
-    status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
-    (kilobytes,) = re.findall(r"VmRSS:\s+(\d+) kB", status)
-    return int(kilobytes) * 1024 / MEGABYTE
+            return [memory(process.pid, "VmRSS") for line in process.stderr if line.startswith("epoch ")]
 
 
 def main() -> None:

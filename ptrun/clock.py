@@ -19,7 +19,7 @@ def parse_duration(text: str, option: str) -> float:
 
 def format_duration(seconds: float) -> str:
     """Return "58.2 s", "3 min 07 s" or "1 h 02 min"."""
-    if seconds < 60:
+    if round(seconds, 1) < 60:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
     if minutes < 60:

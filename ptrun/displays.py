@@ -81,7 +81,7 @@ class Bar(Silent):
 
 
 def epoch_line(epochs: int, row: dict[str, Any]) -> str:
-    """Return one finished epoch as a line of at most 120 columns."""
+    """Return one finished epoch as a line, of at most 120 columns without a validation split."""
     parts = [f"epoch {row['epoch']:{len(str(epochs))}}/{epochs}"]
     for split in ("train", "validation", "test"):
         if f"{split}_loss" in row:

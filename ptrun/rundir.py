@@ -5,6 +5,7 @@ import os
 import re
 import secrets
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -73,7 +74,10 @@ class RunDir:
         """Return the ISO time at which this run was last started or resumed."""
         resumes = self.path / "resumes.jsonl"
         lines = resumes.read_text(encoding="utf-8").splitlines() if resumes.is_file() else []
-        return str(json.loads(lines[-1])["time"]) if lines else str(self.config()["created"])
+        for line in reversed(lines):
+            with suppress(ValueError):  # a torn line, left by a crash
+                return str(json.loads(line)["time"])
+        return str(self.config()["created"])
 
     def lock(self) -> FileLock:
         """Return the held lock of this run; raise PtrunError if another process is training in it."""

@@ -24,7 +24,8 @@ def schedule(kind: str, optimizer: Optimizer, steps: int, warmup: float = 0.0) -
     """
     if kind == "onecycle":
         rates = [group["lr"] for group in optimizer.param_groups]
-        return OneCycleLR(optimizer, rates, total_steps=steps, pct_start=warmup, cycle_momentum=False)
+        share = 0.0 if warmup * steps == 1 else float(warmup)  # OneCycleLR divides by the rise less one step
+        return OneCycleLR(optimizer, rates, total_steps=steps, pct_start=share, cycle_momentum=False)
     rise = round(warmup * steps)
     if kind == "cosine":
         main: LRScheduler = CosineAnnealingLR(optimizer, T_max=max(steps - rise, 1))

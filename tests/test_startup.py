@@ -31,17 +31,21 @@ import json, sys
 from ptrun.cli import run
 
 code = run(sys.argv[1:])
-loaded = list(sys.modules)
-compiler = type(sys.modules["torch._dynamo"]).__module__
-
-import torch
 print(json.dumps({
     "code": code,
-    "compiler": compiler,
-    "parts of it": [name for name in loaded if name.startswith(("torch._dynamo.", "torch._inductor"))],
-    "others": [name for name in ("torchvision", "tensorflow", "matplotlib") if name in loaded],
-    "compiler when asked for": torch._dynamo.config.__name__,
+    "compiler": type(sys.modules["torch._dynamo"]).__module__,
+    "parts of it": [name for name in sys.modules if name.startswith(("torch._dynamo.", "torch._inductor"))],
+    "others": [name for name in ("torchvision", "tensorflow", "matplotlib") if name in sys.modules],
 }))
+"""
+
+COMPILE = """
+import sys, torch
+from ptrun.eager import postpone_compiler
+
+postpone_compiler()
+before = type(sys.modules["torch._dynamo"]).__module__
+print(before, torch._dynamo.config.__name__, sys.modules["torch._dynamo"].__name__, torch.compiler.is_compiling())
 """
 
 
@@ -131,10 +135,9 @@ def test_what_only_shows_is_light(work: Path) -> None:
 def test_training_needs_neither_compiler_nor_torchvision() -> None:
     options = ["--data", "digits", "--epochs", "1", "--batch-size", "512", "--quiet", "--json"]
     last = python("-c", TRAIN, "train", "quickstart", *options).stdout.splitlines()[-1]
-    assert json.loads(last) == {
-        "code": 0,
-        "compiler": "ptrun.eager",
-        "parts of it": [],
-        "others": [],
-        "compiler when asked for": "torch._dynamo.config",
-    }
+    assert json.loads(last) == {"code": 0, "compiler": "ptrun.eager", "parts of it": [], "others": []}
+
+
+@pytest.mark.slow
+def test_the_compiler_is_there_for_who_asks() -> None:
+    assert python("-c", COMPILE).stdout == "ptrun.eager torch._dynamo.config torch._dynamo False\n"

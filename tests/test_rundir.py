@@ -1,0 +1,135 @@
+"""Run directories: made exclusively, locked, and read even when something in them is broken."""
+
+import json
+import re
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from ptrun.errors import PtrunError, UsageError
+from ptrun.rundir import RunDir, all_runs, create_run, now
+
+
+def make(name: str, created: str, recipe: str = "lenet") -> RunDir:
+    path = Path("runs") / recipe / name
+    path.mkdir(parents=True)
+    run = RunDir(path)
+    run.write_json(
+        "config.json", {"recipe": recipe, "created": created, "fields": {"lr": {"value": 0.1, "source": "x"}}}
+    )
+    return run
+
+
+def test_a_new_run_has_a_name_made_of_time_and_suffix() -> None:
+    run = create_run(Path("runs"), "lenet", "first")
+    assert re.fullmatch(r"\d{8}-\d{6}-first", run.name)
+    assert (run.suffix, run.path.parent) == ("first", Path("runs/lenet"))
+    assert [path.name for path in run.path.iterdir()] == ["checkpoints"]
+    assert re.fullmatch(r"\d{8}-\d{6}-[0-9a-f]{4}", create_run(Path("runs"), "lenet", None).name)
+
+
+def test_runs_made_at_once_never_share_a_directory() -> None:
+    with ThreadPoolExecutor(8) as pool:
+        runs = list(pool.map(lambda _: create_run(Path("runs"), "lenet", None), range(40)))
+    assert len({run.path for run in runs}) == 40
+
+
+def test_the_same_name_in_the_same_second_is_refused() -> None:
+    wait = 1 - time.time() % 1
+    time.sleep(wait if wait < 0.3 else 0)  # else the second could end between the two
+    create_run(Path("runs"), "lenet", "same")
+    with pytest.raises(UsageError, match="exists already; choose another --name or wait a second"):
+        create_run(Path("runs"), "lenet", "same")
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "..", "-x", "a b", "x" * 65, "\n"])
+def test_a_name_that_is_no_part_of_a_path_is_refused(name: str) -> None:
+    with pytest.raises(UsageError, match="must be up to 64 letters"):
+        create_run(Path("runs"), "lenet", name)
+    assert not Path("runs").exists()
+
+
+def test_a_locked_run_is_refused_to_other_processes_until_it_is_released() -> None:
+    run = make("20260101-000000-a", now())
+    code = f"from pathlib import Path; from ptrun.rundir import RunDir; RunDir(Path({str(run.path)!r})).lock()"
+    lock = run.lock()
+    other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert other.returncode == 1
+    assert "PtrunError: run runs/lenet/20260101-000000-a is being trained by another process" in other.stderr
+    lock.release()
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0
+
+
+def test_a_lock_ends_with_its_process() -> None:
+    run = make("20260101-000000-a", now())
+    code = (
+        "import os, signal; from pathlib import Path; from ptrun.rundir import RunDir;"
+        f"lock = RunDir(Path({str(run.path)!r})).lock(); os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    assert subprocess.run([sys.executable, "-c", code]).returncode == -9
+    run.lock().release()
+
+
+def test_a_second_lock_in_this_process_is_refused() -> None:
+    run = make("20260101-000000-a", now())
+    lock = run.lock()
+    with pytest.raises(PtrunError, match="is being trained by another process"):
+        run.lock()
+    lock.release()
+
+
+def test_what_a_run_says_of_itself() -> None:
+    run = make("20260101-000000-a", "2026-01-01T00:00:00+00:00")
+    assert (run.values(), run.result(), run.finished) == ({"lr": 0.1}, None, False)
+    run.write_json("result.json", {"status": "interrupted"})
+    assert (run.result(), run.finished) == ({"status": "interrupted"}, False)
+    run.write_json("result.json", {"status": "finished"})
+    assert run.finished
+    assert run.checkpoint("best") == run.path / "checkpoints" / "best.pt"
+
+
+@pytest.mark.parametrize("content", [None, "", "{", "[]", "\x00\xff"])
+def test_a_run_without_a_readable_config_is_no_run(content: str | None) -> None:
+    run = make("20260101-000000-a", now())
+    if content is None:
+        (run.path / "config.json").unlink()
+    else:
+        (run.path / "config.json").write_bytes(content.encode("latin-1"))
+    with pytest.raises(UsageError, match=r"is not a run: its config\.json is missing or damaged"):
+        run.config()
+    assert all_runs(Path("runs")) == []
+
+
+def test_runs_are_listed_by_their_last_activity_and_other_folders_are_not() -> None:
+    first = make("20260101-000000-a", "2026-01-01T00:00:00.000000+00:00")
+    second = make("20260102-000000-b", "2026-01-02T00:00:00.000000+00:00", recipe="quickstart")
+    make("notes", now())
+    (Path("runs") / "lenet" / "20260103-000000-empty").mkdir()
+    assert all_runs(Path("runs")) == [second, first]
+    first.append_line("resumes.jsonl", {"time": "2026-01-03T00:00:00.000000+00:00"})
+    assert all_runs(Path("runs")) == [first, second]
+    assert all_runs(Path("nowhere")) == []
+
+
+def test_a_torn_line_of_resumes_is_overlooked() -> None:
+    run = make("20260101-000000-a", "2026-01-01T00:00:00+00:00")
+    with (run.path / "resumes.jsonl").open("w") as file:
+        file.write('{"time": "2026-01-02T')
+    assert run.active_at() == "2026-01-01T00:00:00+00:00"
+
+
+def test_json_is_replaced_in_one_step_and_lines_are_appended() -> None:
+    run = make("20260101-000000-a", now())
+    run.write_json("result.json", {"name": "ü", "value": 1})
+    before = (run.path / "result.json").stat().st_ino
+    run.write_json("result.json", {"value": 2})
+    assert json.loads((run.path / "result.json").read_text()) == {"value": 2}
+    assert (run.path / "result.json").stat().st_ino != before
+    run.append_line("resumes.jsonl", {"a": 1})
+    run.append_line("resumes.jsonl", {"a": 2})
+    assert (run.path / "resumes.jsonl").read_text() == '{"a": 1}\n{"a": 2}\n'
+    assert {path.name for path in run.path.iterdir()} == {"config.json", "result.json", "resumes.jsonl"}
