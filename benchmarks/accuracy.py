@@ -28,7 +28,8 @@ def train(data: Data, recipe: str, options: list[str], seed: int) -> dict[str, f
 
 def main() -> None:
     """Measure and print."""
-    data, seeds = parse(__doc__, rounds=5)
+    data, contest = parse(__doc__, rounds=5)
+    seeds = contest.rounds
     print_heading(f"Test accuracy of the last checkpoint, seeds 0 to {seeds - 1}", "% and seconds of training")
     for name, (command, claim) in CLAIMS.items():
         results = [train(data, command[0], command[1:], seed) for seed in range(seeds)]

@@ -25,9 +25,9 @@ net = nn.Sequential(
     nn.Conv2d(1, 6, 5), nn.MaxPool2d(2), nn.ReLU(), nn.Conv2d(6, 16, 5), nn.MaxPool2d(2), nn.ReLU(), nn.Flatten(),
     nn.Linear(400, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(), nn.Linear(84, 10),
 )  # fmt: skip
-optimizer = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9, nesterov=True, weight_decay=5e-4, fused=True)
+optimizer = torch.optim.AdamW(net.parameters(), lr=3e-3, weight_decay=5e-4, fused=True)
 steps = epochs * -(-len(x) // batch_size)
-scheduler = torch.optim.lr_scheduler.OneCycleLR(optimizer, 0.1, total_steps=steps, cycle_momentum=False)
+scheduler = torch.optim.lr_scheduler.OneCycleLR(optimizer, 3e-3, total_steps=steps, cycle_momentum=False)
 
 start = time.perf_counter()
 for _ in range(epochs):

@@ -8,7 +8,7 @@ import time
 from functools import partial
 from pathlib import Path
 
-from measure import PTRUN, Data, in_turn, parse, print_difference, print_figures, print_heading
+from measure import PTRUN, Data, parse
 
 MEGABYTE = 1e6
 SET = 70_000 * 28 * 28 / MEGABYTE  # MNIST's images, training and test, as bytes
@@ -65,24 +65,23 @@ def resident_by_epoch(data: Data) -> list[float]:
 
 def main() -> None:
     """Measure and print."""
-    data, rounds = parse(__doc__, rounds=3)
+    data, contest = parse(__doc__, rounds=3)
     if data.name != "mnist":
         return print("memory is measured on MNIST only")
-    contenders = {
-        "ptrun train lenet": partial(peak_of_training, data),
-        "its libraries and the set": partial(peak, [sys.executable, "-c", IMPORTS]),
-        "import torch": partial(peak, [sys.executable, "-c", "import torch"]),
-    }
-    figures = in_turn(contenders, rounds)
-    print_heading(f"Peak memory on {data.name}, {rounds} rounds in turn", "MB")
-    print_figures(figures)
+    contest.run(
+        {
+            "ptrun train lenet": partial(peak_of_training, data),
+            "its libraries and the set": partial(peak, [sys.executable, "-c", IMPORTS]),
+            "import torch": partial(peak, [sys.executable, "-c", "import torch"]),
+        }
+    )
+    contest.print(f"Peak memory on {data.name}", "MB")
     # Activations, gradients and buffers: a float copy of the set would not fit.
-    print_difference(figures, "ptrun train lenet", "its libraries and the set", ",.0f", most=FLOATS / 2)
+    contest.difference("ptrun train lenet", "its libraries and the set", ",.0f", most=FLOATS / 2)
     print(f"the set is {SET:.0f} MB as bytes; its padded training images would be {FLOATS:.0f} MB as floats")
 
-    print_heading(f"Resident memory after each of {EPOCHS} epochs", "MB")
     epochs = resident_by_epoch(data)
-    print("".join(f"{value:>10.1f}" for value in epochs))
+    print(f"\nResident memory after each of {EPOCHS} epochs, MB: {', '.join(f'{value:.1f}' for value in epochs)}")
     print(f"growth from epoch 2 to epoch {EPOCHS}: {epochs[-1] - epochs[1]:+.1f} MB")
     return None
 

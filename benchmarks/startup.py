@@ -6,7 +6,7 @@ import time
 from functools import partial
 from pathlib import Path
 
-from measure import PTRUN, Data, in_turn, output, parse, print_difference, print_figures, print_heading, print_ratio
+from measure import PTRUN, Data, output, parse
 from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
 
 
@@ -29,20 +29,18 @@ def first_step(data: Data) -> float:
 
 def main() -> None:
     """Measure and print."""
-    data, rounds = parse(__doc__, rounds=7)
-    figures = in_turn(
+    data, contest = parse(__doc__, rounds=7)
+    contest.run(
         {
             "ptrun --help": partial(seconds, PTRUN, "--help"),
             "import typer, rich.table": partial(seconds, sys.executable, "-c", "import typer, rich.table"),
             "first training step": partial(first_step, data),
             "import torch": partial(seconds, sys.executable, "-c", "import torch"),
-        },
-        rounds,
+        }
     )
-    print_heading(f"Start-up, lenet on {data.name}, {rounds} rounds in turn", "seconds")
-    print_figures(figures, ".3f")
-    print_ratio(figures, "ptrun --help", "import typer, rich.table", most=2)
-    print_difference(figures, "first training step", "import torch", ".3f", most=1)
+    contest.print(f"Start-up, lenet on {data.name}", "seconds", ".3f")
+    contest.ratio("ptrun --help", "import typer, rich.table", most=2)
+    contest.difference("first training step", "import torch", ".3f", most=1)
 
 
 if __name__ == "__main__":

@@ -3,11 +3,10 @@
 import json
 import sys
 import tempfile
-from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
 
-from measure import HERE, PTRUN, Data, in_turn, output, parse, print_figures, print_heading, print_ratio
+from measure import HERE, PTRUN, Data, output, parse
 
 IMAGES = {"mnist": 60_000, "digits": 1_438}
 
@@ -26,7 +25,7 @@ def loop(script: str, data: Data, *numbers: int) -> float:
     return float(output(command).split()[-1])
 
 
-def contenders(data: Data, batch_size: int, epochs: int) -> dict[str, Callable[[], float]]:
+def contenders(data: Data, batch_size: int, epochs: int) -> dict[str, partial[float]]:
     """Return what runs in turn."""
     lightning = {"Lightning": partial(loop, "lightning_loop.py", data, batch_size, epochs)}
     return {
@@ -40,18 +39,17 @@ def contenders(data: Data, batch_size: int, epochs: int) -> dict[str, Callable[[
 
 def main() -> None:
     """Measure and print."""
-    data, rounds = parse(__doc__, rounds=3)
+    data, contest = parse(__doc__, rounds=3)
     epochs = -(-IMAGES["mnist"] // IMAGES[data.name])  # about as many steps on either set
     if not find_spec("pytorch_lightning"):
         print("Lightning is not compared: pytorch_lightning is not installed")
     for batch_size, least in ((64, 3), (256, 4)):
-        figures = in_turn(contenders(data, batch_size, epochs), rounds)
-        print_heading(f"Training LeNet-5 on {data.name}, batch {batch_size}, {rounds} rounds in turn", "images/s")
-        print_figures(figures)
-        print_ratio(figures, "ptrun --shift 0", "bare loop", least=0.97)  # like for like
-        print_ratio(figures, "ptrun", "bare loop")  # with shifted images, which the bare loop has not
-        print_ratio(figures, "ptrun", "DataLoader loop", least=least)
-        print_ratio(figures, "ptrun", "DataLoader loop, 2 workers")
+        contest.run(contenders(data, batch_size, epochs))
+        contest.print(f"Training LeNet-5 on {data.name}, batch {batch_size}", "images/s")
+        contest.ratio("ptrun --shift 0", "bare loop", least=0.97)  # like for like
+        contest.ratio("ptrun", "bare loop")  # with shifted images, which the bare loop has not
+        contest.ratio("ptrun", "DataLoader loop", least=least)
+        contest.ratio("ptrun", "DataLoader loop, 2 workers")
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ptrun.config import Config
     from ptrun.data.images import Images
     from ptrun.data.load import ImageSet
-    from ptrun.schedule import schedule
+    from ptrun.schedules import schedule
     from ptrun.trained import Trained, load
 
 __version__ = "0.1.0"
@@ -24,7 +24,7 @@ _HOMES = {
     "Field": "pydantic",
     "Images": "ptrun.data.images",
     "ImageSet": "ptrun.data.load",
-    "schedule": "ptrun.schedule",
+    "schedule": "ptrun.schedules",
     "Trained": "ptrun.trained",
     "load": "ptrun.trained",
 }
@@ -34,5 +34,5 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'ptrun' has no attribute '{name}'")
     value = getattr(import_module(_HOMES[name]), name)
-    globals()[name] = value  # `ptrun.schedule` would otherwise become the submodule of that name
+    globals()[name] = value
     return value

@@ -1,6 +1,6 @@
 """`python -m ptrun` is `ptrun`."""
 
-from ptrun.cli import main
+from ptrun.main import main
 
 if __name__ == "__main__":
     main()

@@ -17,16 +17,6 @@ def parse_duration(text: str, option: str) -> float:
     return sum(float(number) * _UNITS[unit] for number, _, unit in re.findall(r"(\d+(\.\d+)?)([hms])", text))
 
 
-def format_duration(seconds: float) -> str:
-    """Return "58.2 s", "3 min 07 s" or "1 h 02 min"."""
-    if round(seconds, 1) < 60:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes} min {rest:02d} s"
-    return f"{minutes // 60} h {minutes % 60:02d} min"
-
-
 class Stopwatch:
     """Counts seconds while it runs; `seconds` includes the stretch under way."""
 

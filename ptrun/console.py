@@ -3,7 +3,7 @@
 import logging
 import os
 import sys
-from typing import TextIO
+from typing import IO, TextIO
 
 from rich.console import Console
 
@@ -17,7 +17,7 @@ def console_for(stream: TextIO) -> Console:
     return Console(file=stream, width=width, highlight=False, markup=False, emoji=False, soft_wrap=width is not None)
 
 
-def is_live_terminal(stream: TextIO) -> bool:
+def is_live_terminal(stream: IO[str]) -> bool:
     """Whether a bar can be redrawn on `stream`."""
     return stream.isatty() and os.environ.get("TERM", "") not in ("dumb", "unknown")
 

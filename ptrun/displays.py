@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from ptrun.console import is_live_terminal
+from ptrun.formats import percent
+
 if TYPE_CHECKING:
     from ptrun.job import Job
 
@@ -62,7 +65,7 @@ class Bar(Silent):
             return
         self._looked = time.perf_counter()
         speed = job.meter.n / job.epoch_clock.seconds
-        numbers = f"loss {job.meter.loss:.4f}  acc {job.meter.accuracy:7.2%}  {speed:,.0f} images/s"
+        numbers = f"loss {job.meter.loss:.4f}  acc {percent(job.meter.accuracy):>8}  {speed:,.0f} images/s"
         label = f"epoch {job.position.epoch + 1}/{job.cfg.epochs}"
         self._progress.update(self._task, description=label, completed=self._trained(job), numbers=numbers)
 
@@ -85,6 +88,13 @@ def epoch_line(epochs: int, row: dict[str, Any]) -> str:
     parts = [f"epoch {row['epoch']:{len(str(epochs))}}/{epochs}"]
     for split in ("train", "validation", "test"):
         if f"{split}_loss" in row:
-            parts.append(f"{split} loss {row[f'{split}_loss']:.4f} acc {row[f'{split}_accuracy']:6.2%}")
+            parts.append(f"{split} loss {row[f'{split}_loss']:.4f} acc {percent(row[f'{split}_accuracy']):>7}")
     parts.append(f"{row['images_per_s']:,.0f} images/s")
     return "  ".join([*parts, f"{row['epoch_s']:.1f} s"])
+
+
+def open_display(console: Console, job: "Job", *, quiet: bool) -> Silent:
+    """Return the display that fits: none if quiet, a bar on a terminal, lines elsewhere."""
+    if quiet:
+        return Silent()
+    return Bar(console, job) if is_live_terminal(console.file) else Lines(console)

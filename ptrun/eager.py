@@ -11,6 +11,8 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
+from ptrun.interrupt import ending_at_once
+
 NAME = "torch._dynamo"
 
 
@@ -28,6 +30,8 @@ class _StandIn(ModuleType):
         return getattr(import_module(NAME), name)
 
 
-def postpone_compiler() -> None:
-    """Install the stand-in, unless the compiler is loaded already."""
+def import_torch() -> None:
+    """Import torch, with the stand-in in the compiler's place unless that is loaded already."""
+    with ending_at_once():
+        import torch  # noqa: F401  # first: the stand-in would hide the real module from it
     sys.modules.setdefault(NAME, _StandIn(NAME))

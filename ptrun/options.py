@@ -26,3 +26,17 @@ Quiet = Annotated[bool, Option("--quiet", "-q", envvar="PTRUN_QUIET", help="no p
 RecipeWord = Annotated[
     str, Argument(metavar="RECIPE", help="a recipe's name or file", autocompletion=complete_recipe, show_default=False)
 ]
+
+# Of `train` alone.
+Resume = Annotated[
+    str | None, Option(metavar="WORD", help="continue: last, best, a run's name, directory or file", show_default=False)
+]
+Force = Annotated[bool, Option("--force", help="let a resumed run change fields that make it another experiment")]
+Name = Annotated[str | None, Option(help="ends the run directory's name, instead of a random suffix")]
+MaxTime = Annotated[str | None, Option(envvar="PTRUN_MAX_TIME", help="stop after so long: 90s, 10m, 1h30m")]
+CheckpointEvery = Annotated[
+    str | None, Option(envvar="PTRUN_CHECKPOINT_EVERY", help="also save every so many steps (500) or seconds (30s)")
+]
+LogInterval = Annotated[int, Option(min=1, envvar="PTRUN_LOG_INTERVAL", help="steps between two logged steps")]
+FastDevRun = Annotated[bool, Option("--fast-dev-run", help="run everything on two batches, keep nothing")]
+DryRun = Annotated[bool, Option("--dry-run", help="build and check everything, train nothing")]

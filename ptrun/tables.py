@@ -2,12 +2,13 @@
 
 import shlex
 import sys
+from pathlib import Path
 from typing import Any
 
 from rich.table import Table
 
-from ptrun.clock import format_duration
 from ptrun.console import console_for
+from ptrun.formats import duration, percent
 
 
 def print_train_result(result: dict[str, Any]) -> None:
@@ -24,10 +25,10 @@ def print_train_result(result: dict[str, Any]) -> None:
     best = result["best"]
     if best:
         pairs.append(
-            ("best", f"{best['accuracy']:.2%} after epoch {best['epoch']}, chosen on the {best['chosen_on']} set")
+            ("best", f"{percent(best['accuracy'])} after epoch {best['epoch']}, chosen on the {best['chosen_on']} set")
         )
     speed = f", {result['images_per_s']:,.0f} images/s" if result["images_per_s"] else ""
-    pairs.append(("training", f"{format_duration(result['seconds'])}{speed}"))
+    pairs.append(("training", f"{duration(result['seconds'])}{speed}"))
     if result["run"] is None:
         pairs.append(("run", "kept nothing (--fast-dev-run)"))
     else:
@@ -42,7 +43,7 @@ def print_report(report: dict[str, Any]) -> None:
     pairs = [
         (f"{report['recipe']} on {report['data']}", f"{report['checkpoint']}, epoch {report['epoch']}"),
         ("accuracy", accuracy),
-        ("top-3 accuracy", f"{report['top3_accuracy']:.2%}"),
+        ("top-3 accuracy", percent(report["top3_accuracy"])),
         ("loss", f"{report['loss']:.4f}"),
     ]
     print_pairs(pairs)
@@ -51,7 +52,7 @@ def print_report(report: dict[str, Any]) -> None:
     for heading in ("class", "precision", "recall", "F1", "support"):
         table.add_column(heading, justify="left" if heading == "class" else "right")
     for row in report["per_class"]:
-        shares = (f"{row[key]:.2%}" for key in ("precision", "recall", "f1"))
+        shares = (percent(row[key]) for key in ("precision", "recall", "f1"))
         table.add_row(row["class"], *shares, f"{row['support']:,}")
     console.print("\n", table, "\n", "rows: actual class, columns: predicted class", sep="")
     console.print(_confusion(report["classes"], report["confusion"]))
@@ -102,6 +103,15 @@ def print_settings(shown: dict[str, Any]) -> None:
     for name, fields in shown["presets"].items():
         changes = " ".join(f"{key}={value}" for key, value in fields.items())
         console.print(f"\n--preset {name}: {changes}")
+
+
+def how_to_continue(result: dict[str, Any], data_dir: Path | None) -> str:
+    """Return what stopped a run, and the command that goes on with it."""
+    stopped = f"stopped by {result['reason']}"
+    if result["run"] is None:
+        return stopped
+    again = ["ptrun", "train", "--resume", result["run"], *(["--data-dir", str(data_dir)] if data_dir else [])]
+    return f"{stopped}; continue with: {shlex.join(again)}"
 
 
 def print_pairs(pairs: list[tuple[str, str]]) -> None:

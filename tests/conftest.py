@@ -51,7 +51,7 @@ def invoke(capfd: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
     """Return `invoke("train", "lenet", …)`, which runs a command in this process."""
 
     def run(*arguments: object) -> Ran:
-        from ptrun.cli import run as run_command
+        from ptrun.main import run as run_command
 
         capfd.readouterr()
         code = run_command([str(argument) for argument in arguments])

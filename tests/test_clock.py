@@ -4,8 +4,9 @@ import time
 
 import pytest
 
-from ptrun.clock import Stopwatch, format_duration, parse_duration
+from ptrun.clock import Stopwatch, parse_duration
 from ptrun.errors import UsageError
+from ptrun.formats import duration
 
 
 @pytest.mark.parametrize(
@@ -48,7 +49,7 @@ def test_other_text_is_refused(text: str) -> None:
     ],
 )
 def test_how_durations_are_shown(seconds: float, text: str) -> None:
-    assert format_duration(seconds) == text
+    assert duration(seconds) == text
 
 
 def test_a_stopwatch_counts_only_while_it_runs() -> None:

@@ -19,12 +19,12 @@ ROW = {
 
 def test_an_epoch_as_a_line() -> None:
     assert epoch_line(10, ROW) == (
-        "epoch  3/10  train loss 0.1235 acc 98.77%  validation loss 0.2000 acc 100.00%  test loss 12.5000 acc  5.00%"
+        "epoch  3/10  train loss 0.1235 acc 98.77 %  validation loss 0.2000 acc 100.00 %  test loss 12.5000 acc  5.00 %"
         "  11,234 images/s  5.3 s"
     )
     without = {key: value for key, value in ROW.items() if "validation" not in key}
     assert epoch_line(3, without) == (
-        "epoch 3/3  train loss 0.1235 acc 98.77%  test loss 12.5000 acc  5.00%  11,234 images/s  5.3 s"
+        "epoch 3/3  train loss 0.1235 acc 98.77 %  test loss 12.5000 acc  5.00 %  11,234 images/s  5.3 s"
     )
 
 
@@ -40,7 +40,7 @@ def test_elsewhere_than_on_a_terminal_there_are_plain_lines_or_none(
     invoke: Callable[..., Ran], arguments: tuple[str, ...]
 ) -> None:
     ran = invoke("train", STOCHASTIC, *arguments)
-    number = r"\d+\.\d{4} acc +\d+\.\d\d%"
+    number = r"\d+\.\d{4} acc +\d+\.\d\d %"
     line = (
         rf"epoch \d/2  train loss {number}  validation loss {number}  test loss {number}  [\d,]+ images/s  \d\.\d s\n"
     )

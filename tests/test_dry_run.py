@@ -59,7 +59,7 @@ def test_as_a_table(invoke: Callable[..., Ran]) -> None:
     assert ran.code == 0
     assert "parameters  61,706\n" in ran.out
     assert "FLOPs       833,040 an image, forward\n" in ran.out
-    assert "training    8 epochs of 12 steps of 128 images\n" in ran.out
+    assert "training    8 epochs of 23 steps of 64 images\n" in ran.out
     assert ran.out.endswith("Nothing was trained and nothing was written.\n")
 
 

@@ -10,7 +10,7 @@ STOCHASTIC = Path(__file__).parent / "recipes" / "stochastic.py"
 
 COMPILES = f"""
 import sys
-from ptrun.cli import run
+from ptrun.main import run
 assert run(["train", {str(STOCHASTIC)!r}, "--quiet"]) == 0
 assert type(sys.modules["torch._dynamo"]).__name__ == "_StandIn"
 
@@ -29,15 +29,15 @@ compiled(x).sum().backward()
 optimizer.step()
 assert torch.allclose(model.weight, before - 0.1 * 4)
 
-from ptrun.eager import postpone_compiler
-postpone_compiler()
+from ptrun.eager import import_torch
+import_torch()
 assert sys.modules["torch._dynamo"] is real
 """
 
 IMPORTS = """
 import torch
-from ptrun.eager import postpone_compiler
-postpone_compiler()
+from ptrun.eager import import_torch
+import_torch()
 torch.optim.SGD([torch.zeros(1)], lr=0.1)
 import torch._dynamo.config
 assert torch._dynamo.config.cache_size_limit >= 1

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -24,7 +25,7 @@ RUN = "20260101-000000-seven"
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of quickstart on digits, three epochs long."""
-    from ptrun.cli import run
+    from ptrun.main import run
 
     root = tmp_path_factory.mktemp("trained")
     options = ["--data", "digits", "--epochs", "3", "--val-fraction", "0.2", "--quiet", "--output-dir", str(root)]
@@ -138,9 +139,9 @@ def test_as_a_table(invoke: Callable[..., Ran], run: Path) -> None:
     interval = f"95 % interval {low * 100:.2f} to {high * 100:.2f} %, n = 359"
     assert lines[1] == f"accuracy              {report['accuracy'] * 100:.2f} % ({interval})"
     assert lines[-1] == f"report  {run}/report"
-    seven = next(line.split() for line in lines if line.startswith("7 "))
+    seven = next(re.split("  +", line) for line in lines if line.startswith("7 "))
     row = report["per_class"][7]
-    assert seven == ["7", *(f"{row[key]:.2%}" for key in ("precision", "recall", "f1")), str(row["support"])]
+    assert seven == ["7", *(f"{row[key] * 100:.2f} %" for key in ("precision", "recall", "f1")), str(row["support"])]
     counts = [line.split() for line in lines if line.startswith("7 ")][1]
     assert counts == ["7", *(str(count) if count else "·" for count in report["confusion"][7])]
 

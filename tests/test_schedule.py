@@ -8,7 +8,7 @@ import torch
 from torch.optim import SGD
 from torch.optim.lr_scheduler import LRScheduler
 
-from ptrun.schedule import schedule
+from ptrun.schedules import schedule
 
 KINDS = ["onecycle", "cosine", "step", "constant"]
 

@@ -132,7 +132,7 @@ def test_a_reader_that_has_left(arguments: list[str], unbuffered: str) -> None:
 
 TRAIN_EACH = """
 import json, os, sys
-from ptrun.cli import run
+from ptrun.main import run
 
 for variables in json.loads(sys.argv[1]):
     os.environ |= variables

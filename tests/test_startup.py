@@ -16,7 +16,7 @@ HEAVY = ("numpy", "torch", "torchvision")
 
 RUN_ALL = """
 import contextlib, io, json, sys
-from ptrun.cli import run
+from ptrun.main import run
 
 for line in json.load(sys.stdin):
     out, err = io.StringIO(), io.StringIO()
@@ -28,7 +28,7 @@ for line in json.load(sys.stdin):
 
 TRAIN = """
 import json, sys
-from ptrun.cli import run
+from ptrun.main import run
 
 code = run(sys.argv[1:])
 print(json.dumps({
@@ -41,9 +41,9 @@ print(json.dumps({
 
 COMPILE = """
 import sys, torch
-from ptrun.eager import postpone_compiler
+from ptrun.eager import import_torch
 
-postpone_compiler()
+import_torch()
 before = type(sys.modules["torch._dynamo"]).__module__
 print(before, torch._dynamo.config.__name__, sys.modules["torch._dynamo"].__name__, torch.compiler.is_compiling())
 """

@@ -21,7 +21,7 @@ from ptrun.errors import DataError, UsageError
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a run of lenet, of quickstart and of quickstart without normalisation, one epoch each."""
-    from ptrun.cli import run
+    from ptrun.main import run
 
     root = tmp_path_factory.mktemp("runs")
     options = ["--data", "digits", "--epochs", "1", "--batch-size", "512", "--quiet", "--output-dir", str(root)]

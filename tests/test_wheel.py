@@ -107,9 +107,9 @@ def test_installed_recipes_are_known_anywhere(installed: Environment, work: Path
 
 
 def test_installed_command_trains(installed: Environment, work: Path) -> None:
-    options = ("--data", "digits", "--epochs", "1", "--json", "--quiet")
+    options = ("--data", "digits", "--epochs", "1", "--batch-size", "64", "--json", "--quiet")
     result = json.loads(installed.run("ptrun", "train", "lenet", *options, cwd=work))
-    assert (result["recipe"], result["steps"], result["test"]["n"]) == ("lenet", 12, 359)
+    assert (result["recipe"], result["steps"], result["test"]["n"]) == ("lenet", 23, 359)
     assert (work / result["run"] / "checkpoints" / "last.pt").is_file()
 
     installed.run("ptrun", "new", "mine.py", "--from", "lenet", cwd=work)
