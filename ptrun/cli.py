@@ -66,7 +66,6 @@ def train(
     from ptrun.displays import open_display
     from ptrun.eager import import_torch
     from ptrun.plan import Cadence, Machine, check_device_name, make_plan, parse_cadence
-    from ptrun.rundir import check_run_name
     from ptrun.tables import how_to_continue, print_dry_run, print_train_result
 
     if sum([fast_dev_run, dry_run, resume is not None]) > 1:
@@ -74,7 +73,7 @@ def train(
     machine = Machine(
         device=check_device_name(device),
         output_dir=output_dir,
-        name=check_run_name(name),
+        name=name,
         data_dir=data_dir,
         max_seconds=parse_duration(max_time, "--max-time") if max_time is not None else None,
         checkpoint_every=parse_cadence(checkpoint_every) if checkpoint_every is not None else Cadence(),

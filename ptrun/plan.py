@@ -13,7 +13,7 @@ from ptrun.data.catalog import check_name
 from ptrun.errors import UsageError
 from ptrun.outline import Outline, read_outline
 from ptrun.registry import find_outline
-from ptrun.rundir import RunDir
+from ptrun.rundir import RunDir, check_run_name
 from ptrun.words import Target, find_checkpoint
 
 FREE_TO_CHANGE = {"epochs"}
@@ -68,6 +68,7 @@ def make_plan(
     force: bool = False,
 ) -> Plan:
     """Return the checked plan; raise UsageError for anything that can be found wrong before torch is loaded."""
+    check_run_name(machine.name)
     target = _resume_target(resume, recipe, machine)
     run = target.run if target else None
     outline = _outline(recipe, run)

@@ -110,16 +110,14 @@ def now() -> str:
     return datetime.now().astimezone().isoformat()
 
 
-def check_run_name(name: str | None) -> str | None:
-    """Return `name` if the name of a run can end in it."""
+def check_run_name(name: str | None) -> None:
+    """Raise UsageError unless the name of a run can end in `name`."""
     if name is not None and not re.fullmatch(r"[\w][\w.-]{0,63}", name):
         raise UsageError(f"--name {name!r} must be up to 64 letters, digits, '_', '.' or '-'")
-    return name
 
 
 def create_run(output_dir: Path, recipe: str, name: str | None) -> RunDir:
     """Make a new, empty run directory; raise UsageError if that is not possible."""
-    check_run_name(name)
     folder = output_dir / recipe
     try:
         folder.mkdir(parents=True, exist_ok=True)

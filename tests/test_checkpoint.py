@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -197,6 +198,20 @@ def test_a_full_disk_loses_nothing(small_disk: Path) -> None:
     assert load_checkpoint(last)["position"] == {"step": 2}
     assert load_checkpoint(previous)["position"] == {"step": 1}
     assert {path.name for path in small_disk.iterdir()} == {"last.pt", "previous.pt", "ballast"}
+
+
+def test_a_file_that_may_not_grow_loses_nothing(work: Path) -> None:
+    last = work / "last.pt"
+    save_checkpoint(last, state(1))
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (8192, limits[1]))
+    try:
+        with pytest.raises(PtrunError, match="could not be saved: File too large; the one before it is intact"):
+            save_checkpoint(last, state(2) | {"more": torch.zeros(10_000)})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert load_checkpoint(last)["position"] == {"step": 1}
+    assert [path.name for path in work.iterdir()] == ["last.pt"]
 
 
 def test_training_on_a_full_disk_ends_in_one_sentence_and_resumes(

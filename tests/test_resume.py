@@ -16,6 +16,7 @@ from conftest import Ran
 from fingerprint import files, fingerprint, rows
 
 from ptrun.checkpoint import save_checkpoint
+from ptrun.rundir import RunDir
 
 STOCHASTIC = Path(__file__).parent / "recipes" / "stochastic.py"
 CODES = {"SIGINT": 130, "SIGTERM": 143}
@@ -443,6 +444,15 @@ def test_a_checkpoint_outside_a_run_cannot_be_continued(cut: Path, invoke: Invok
     shutil.copy(cut / "checkpoints" / "last.pt", "alone.pt")
     ran = invoke("train", "--resume", "alone.pt")
     assert (ran.code, "there is no run to continue" in ran.err) == (2, True)
+
+
+def test_a_run_under_way_is_refused_before_its_checkpoint_is_read(cut: Path, invoke: Invoke) -> None:
+    for which in ("last", "previous"):
+        flip(cut / "checkpoints" / f"{which}.pt", 0.5)
+    lock = RunDir(cut).lock()
+    ran = invoke("train", "--resume", "cut")
+    lock.release()
+    assert (ran.code, "is being trained by another process" in ran.err) == (1, True)
 
 
 def test_two_processes_never_train_in_one_run(

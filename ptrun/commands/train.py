@@ -37,15 +37,13 @@ DEV_BATCHES = 2  # of each set, for --fast-dev-run
 def train(plan: Plan, display: Callable[[Job], Display], *, fast: bool = False) -> dict[str, Any]:
     """Train as planned and return the result, as kept in result.json. `fast` takes two batches of each set."""
     job, plan = prepare(plan, fast=fast)
-    if plan.resume is not None and plan.resumed_run is not None:
-        restore(job, plan)
-        if job.position.epoch >= job.cfg.epochs:
-            log.warning(
-                "run %s has its %d epochs already; --epochs N extends it", plan.resumed_run.name, job.cfg.epochs
-            )
     run = plan.resumed_run or create_run(plan.machine.output_dir, plan.outline.name, plan.machine.name)
-    lock = run.lock()
+    lock = run.lock()  # before the checkpoint is read: who has the lock may write another
     try:
+        if plan.resume is not None:
+            restore(job, plan)
+            if job.position.epoch >= job.cfg.epochs:
+                log.warning("run %s has its %d epochs already; --epochs N extends it", run.name, job.cfg.epochs)
         record(run, job, plan)
         return _train_in(run, job, plan, display)
     finally:
