@@ -55,12 +55,12 @@ def peak_of_training(data: Data) -> float:
 
 
 def resident_by_epoch(data: Data) -> list[float]:
-    """Return the resident memory at the end of each epoch, in MB."""
+    """Return the resident memory at the end of each epoch but the last, where the run winds up, in MB."""
     with tempfile.TemporaryDirectory() as runs:
         command = training(data, runs, "--epochs", str(EPOCHS))
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
             assert process.stderr is not None
-            return [memory(process.pid, "VmRSS") for line in process.stderr if line.startswith("epoch ")]
+            return [memory(process.pid, "VmRSS") for line in process.stderr if line.startswith("epoch ")][:-1]
 
 
 def main() -> None:
@@ -81,8 +81,8 @@ def main() -> None:
     print(f"the set is {SET:.0f} MB as bytes; its padded training images would be {FLOATS:.0f} MB as floats")
 
     epochs = resident_by_epoch(data)
-    print(f"\nResident memory after each of {EPOCHS} epochs, MB: {', '.join(f'{value:.1f}' for value in epochs)}")
-    print(f"growth from epoch 2 to epoch {EPOCHS}: {epochs[-1] - epochs[1]:+.1f} MB")
+    print(f"\nResident memory after each epoch, MB: {', '.join(f'{value:.1f}' for value in epochs)}")
+    print(f"growth from epoch 2 to epoch {len(epochs)}: {epochs[-1] - epochs[1]:+.1f} MB")
     return None
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from ptrun.config import Config
     from ptrun.data.images import Images
-    from ptrun.data.load import ImageSet
+    from ptrun.data.imageset import ImageSet
     from ptrun.schedules import schedule
     from ptrun.trained import Trained, load
 
@@ -23,7 +23,7 @@ _HOMES = {
     "Config": "ptrun.config",
     "Field": "pydantic",
     "Images": "ptrun.data.images",
-    "ImageSet": "ptrun.data.load",
+    "ImageSet": "ptrun.data.imageset",
     "schedule": "ptrun.schedules",
     "Trained": "ptrun.trained",
     "load": "ptrun.trained",

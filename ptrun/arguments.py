@@ -23,6 +23,9 @@ class FieldArguments:
 
     def parse(self, recipe: str, kind: "type[Config]") -> dict[str, str]:
         """Return `{field: text}`; raise UsageError for unknown, incomplete or contradictory tokens."""
+        taken = [name for name in kind.model_fields if f"--{name.replace('_', '-')}" in self.options]
+        if taken:
+            raise UsageError(f"{recipe}: the command has options called {', '.join(taken)}; rename these fields")
         values: dict[str, str] = {}
         tokens = list(self.tokens)
         while tokens:
@@ -63,10 +66,10 @@ class RecipeCommand(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Split `args` into the recipe and Typer's own options, and the recipe's fields."""
-        split = split_arguments(args, *_option_arities(self.params, ctx), _is_recipe)
-        ctx.obj = FieldArguments(split.fields, [o for o in split.options if o.startswith("--")])
-        ctx.meta["ptrun.recipe"] = split.recipe
-        return super().parse_args(ctx, ([split.recipe] if split.recipe else []) + split.own)
+        parts = split_arguments(args, *_option_arities(self.params, ctx), _is_recipe)
+        ctx.obj = FieldArguments(parts.fields, [o for o in parts.options if o.startswith("--")])
+        ctx.meta["ptrun.recipe"] = parts.recipe
+        return super().parse_args(ctx, ([parts.recipe] if parts.recipe else []) + parts.own)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the command's options, then the fields of the recipe if one was named."""
@@ -87,7 +90,7 @@ class RecipeCommand(TyperCommand):
 
 
 @dataclass(frozen=True)
-class Split:
+class Parts:
     """A command line in parts."""
 
     recipe: str | None
@@ -98,7 +101,7 @@ class Split:
 
 def split_arguments(
     args: Sequence[str], valued: set[str], flags: set[str], is_recipe: Callable[[str, str], bool]
-) -> Split:
+) -> Parts:
     """Find the recipe among options in any order.
 
     The recipe is the first word that cannot be the value of an unknown option before it; where every word
@@ -127,7 +130,7 @@ def split_arguments(
     if recipe is None:
         place = next((i for i in candidates if is_recipe(fields[i - 1], fields[i])), None)
         recipe = None if place is None else fields.pop(place)
-    return Split(recipe, own, fields, sorted(valued | flags))
+    return Parts(recipe, own, fields, sorted(valued | flags))
 
 
 def _is_recipe(option: str, word: str) -> bool:

@@ -18,12 +18,24 @@ def replace_file(path: Path, content: bytes | memoryview, keep_as: Path | None =
             file.flush()
             os.fsync(file.fileno())
         if keep_as is not None and path.exists():
-            path.replace(keep_as)
+            _keep(path, keep_as)
         temporary.replace(path)
     except OSError:
         temporary.unlink(missing_ok=True)
         raise
     _flush_directory(path.parent)
+
+
+def _keep(path: Path, keep_as: Path) -> None:
+    """Give the file a second name, so that `path` is there at every moment."""
+    spare = keep_as.with_name(f".{keep_as.name}.tmp")
+    spare.unlink(missing_ok=True)
+    try:
+        os.link(path, spare)
+    except OSError:  # a file system without links
+        path.replace(keep_as)
+    else:
+        spare.replace(keep_as)
 
 
 def replace_json(path: Path, document: Any) -> None:

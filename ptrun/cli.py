@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,8 +13,7 @@ from typer import Argument, Option
 from ptrun import __version__, options
 from ptrun.arguments import FieldArguments, RecipeCommand
 from ptrun.errors import PtrunError, UsageError
-
-INTERRUPTED = {"SIGINT": 130, "SIGTERM": 143}
+from ptrun.interrupt import EXIT_CODES
 
 app = typer.Typer(
     epilog="Start with: ptrun train lenet",
@@ -44,13 +44,13 @@ def train(
     config: options.ConfigFile = None,
     resume: options.Resume = None,
     force: options.Force = False,
-    device: options.Device = "auto",
+    device: options.Device = None,
     output_dir: options.OutputDir = Path("runs"),
     name: options.Name = None,
     data_dir: options.DataDir = None,
     max_time: options.MaxTime = None,
     checkpoint_every: options.CheckpointEvery = None,
-    log_interval: options.LogInterval = 50,
+    log_interval: options.LogInterval = None,
     fast_dev_run: options.FastDevRun = False,
     dry_run: options.DryRun = False,
     as_json: options.Json = False,
@@ -65,23 +65,23 @@ def train(
     from ptrun.console import open_stderr
     from ptrun.displays import open_display
     from ptrun.eager import import_torch
-    from ptrun.plan import Cadence, Machine, check_device_name, make_plan, parse_cadence
+    from ptrun.machine import parse_cadence
+    from ptrun.plan import Request, make_plan
     from ptrun.tables import how_to_continue, print_dry_run, print_train_result
 
     if sum([fast_dev_run, dry_run, resume is not None]) > 1:
         raise UsageError("--fast-dev-run, --dry-run and --resume exclude each other; choose one")
-    machine = Machine(
-        device=check_device_name(device),
-        output_dir=output_dir,
-        name=name,
-        data_dir=data_dir,
-        max_seconds=parse_duration(max_time, "--max-time") if max_time is not None else None,
-        checkpoint_every=parse_cadence(checkpoint_every) if checkpoint_every is not None else Cadence(),
-        log_interval=log_interval,
-    )
-    plan = make_plan(
-        recipe, _fields(ctx), os.environ, machine, preset=preset, config=config, resume=resume, force=force
-    )
+    flags = {
+        "device": device,
+        "output_dir": output_dir,
+        "name": name,
+        "data_dir": data_dir,
+        "max_seconds": parse_duration(max_time, "--max-time") if max_time is not None else None,
+        "checkpoint_every": parse_cadence(checkpoint_every) if checkpoint_every is not None else None,
+        "log_interval": log_interval,
+    }
+    command = shlex.join(["ptrun", *ctx.find_root().obj])
+    plan = make_plan(recipe, _fields(ctx), os.environ, Request(flags, preset, config, resume, force, command))
     stderr = open_stderr(quiet=quiet)
     import_torch()
     if dry_run:
@@ -89,14 +89,14 @@ def train(
 
         _print(build_only(plan), as_json, print_dry_run)
         return
-    from ptrun.commands import train as command
+    from ptrun.commands import train as trainer
 
-    run = command.fast_dev_run if fast_dev_run else command.train
+    run = trainer.fast_dev_run if fast_dev_run else trainer.train
     result = run(plan, lambda job: open_display(stderr, job, quiet=quiet))
     _print(result, as_json, print_train_result)
-    if result["reason"] in INTERRUPTED:
-        stderr.print(how_to_continue(result, data_dir), soft_wrap=True)  # one line, to be copied
-        raise typer.Exit(INTERRUPTED[result["reason"]])
+    if result["status"] == "interrupted":
+        stderr.print(how_to_continue(result), soft_wrap=True)  # one line, to be copied
+        raise typer.Exit(EXIT_CODES[result["reason"]])
 
 
 @app.command("eval")
@@ -107,7 +107,7 @@ def evaluate(
     require_accuracy: Annotated[
         float | None, Option(min=0, max=1, help="exit 1 below this accuracy, like 0.99")
     ] = None,
-    device: options.Device = "auto",
+    device: options.Device = None,
     output_dir: options.OutputDir = Path("runs"),
     data_dir: options.DataDir = None,
     as_json: options.Json = False,
@@ -118,24 +118,24 @@ def evaluate(
     from ptrun.console import open_stderr
     from ptrun.data.catalog import check_name
     from ptrun.eager import import_torch
-    from ptrun.plan import check_device_name
+    from ptrun.machine import check_device_name
     from ptrun.registry import find_outline
     from ptrun.tables import print_report
     from ptrun.words import find_checkpoint
 
     # What is wrong is found before torch is loaded.
     data = check_name(data)
-    check_device_name(device)
-    find_checkpoint(word, output_dir)
+    check_device_name(device or "auto")
+    target = find_checkpoint(word, output_dir)
     if recipe is not None:
         find_outline(recipe)
     if require_accuracy is not None and require_accuracy != require_accuracy:
         raise UsageError("--require-accuracy nan is not a number; write a share like 0.99")
     open_stderr(quiet=quiet)
     import_torch()
-    from ptrun.commands.evaluate import evaluate_word
+    from ptrun.commands.evaluate import evaluate_target
 
-    report = evaluate_word(word, output_dir=output_dir, data=data, data_dir=data_dir, device=device, recipe=recipe)
+    report = evaluate_target(target, data=data, data_dir=data_dir, device=device or "auto", recipe=recipe)
     _print(report, as_json, print_report)
     if require_accuracy is not None and report["accuracy"] < require_accuracy:
         raise PtrunError(f"accuracy {report['accuracy']:.4f} is below the required {require_accuracy:g}")

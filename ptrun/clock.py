@@ -20,8 +20,8 @@ def parse_duration(text: str, option: str) -> float:
 class Stopwatch:
     """Counts seconds while it runs; `seconds` includes the stretch under way."""
 
-    def __init__(self) -> None:
-        self._before = 0.0
+    def __init__(self, before: float = 0.0) -> None:
+        self._before = before
         self._since: float | None = None
 
     @property
@@ -29,9 +29,8 @@ class Stopwatch:
         """Seconds counted so far."""
         return self._before + (time.perf_counter() - self._since if self._since is not None else 0.0)
 
-    def start(self, before: float | None = None) -> None:
-        """Count on, from `before` seconds if that is given."""
-        self._before = self.seconds if before is None else before
+    def start(self) -> None:
+        """Count on."""
         self._since = time.perf_counter()
 
     def stop(self) -> None:

@@ -6,12 +6,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from ptrun.data.images import Split
+from ptrun.data.split import Split
+from ptrun.errors import PtrunError
 from ptrun.generators import generators_kept
 from ptrun.job import Job
 from ptrun.meter import Meter, wilson_interval
+from ptrun.recipe import explain
 
-EVAL_BATCH = 256  # the fastest on two CPU cores for the shipped recipes; results do not depend on it
+EVAL_BATCH = 256  # the fastest on two CPU cores for the shipped recipes; another may change the last bits of the loss
 
 Hook = Callable[[], str | None]  # returns a reason to stop, or None
 Loss = Callable[[Tensor, Tensor], Tensor]  # (logits [B, K], labels [B]) -> [B]
@@ -30,26 +32,40 @@ def train_epoch(job: Job, on_step: Hook) -> str | None:
     """Train on what is left of the current epoch; the gradients of a step stay until the next one."""
     job.model.train()
     position = job.position
-    job.training.start()
+    job.training_clock.start()
     job.epoch_clock.start()
+    reason = None
     for images, labels in job.data.train.batches(job.cfg.batch_size, epoch=position.epoch, start=position.seen):
-        job.optimizer.zero_grad()
-        logits = job.model(images)
-        losses = job.loss(logits, labels)
-        losses.mean().backward()  # type: ignore[no-untyped-call]
-        job.optimizer.step()
-        job.scheduler.step()
+        try:
+            logits, losses = train_step(job, images, labels)
+        except Exception as error:
+            raise _explained(error, job) from error
         job.meter.add(losses, logits, labels)
         position.seen += len(labels)
         position.step += 1
         reason = on_step()
         if reason:
             break
-    else:
-        reason = None
-    job.training.stop()
+    job.training_clock.stop()
     job.epoch_clock.stop()
     return reason
+
+
+def train_step(job: Job, images: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """Take one optimizer step and return logits [B, K] and losses [B]."""
+    job.optimizer.zero_grad()
+    logits = job.model(images)
+    losses = job.loss(logits, labels)
+    losses.mean().backward()  # type: ignore[no-untyped-call]
+    job.optimizer.step()
+    job.scheduler.step()
+    return logits, losses
+
+
+def _explained(error: Exception, job: Job) -> PtrunError:
+    if isinstance(error, PtrunError):
+        return error
+    return PtrunError(explain(error, job.recipe.outline, f"step {job.position.step + 1}"))
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ def generator_state() -> dict[str, Any]:
         "numpy": [torch.from_numpy(np.asarray(words).astype(np.int64)), position, has_gauss, gauss],
         "torch": torch.get_rng_state(),
         "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
+        "mps": torch.mps.get_rng_state() if torch.backends.mps.is_available() else None,
     }
 
 
@@ -34,8 +35,10 @@ def restore_generators(state: dict[str, Any]) -> None:
     words, position, has_gauss, gauss = state["numpy"]
     np.random.set_state(("MT19937", words.numpy().astype(np.uint32), position, has_gauss, gauss))
     torch.set_rng_state(state["torch"].cpu())
-    if state["cuda"] and len(state["cuda"]) == torch.cuda.device_count():
-        torch.cuda.set_rng_state_all([one.cpu() for one in state["cuda"]])
+    if torch.cuda.is_available() and len(state["cuda"]) == torch.cuda.device_count():
+        torch.cuda.set_rng_state_all(state["cuda"])
+    if torch.backends.mps.is_available() and state["mps"] is not None:
+        torch.mps.set_rng_state(state["mps"])
 
 
 @contextmanager

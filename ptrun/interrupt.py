@@ -6,7 +6,8 @@ from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Any, Self
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+EXIT_CODES = {"SIGINT": 130, "SIGTERM": 143}  # 128 and the number of the signal, as shells have it
+SIGNALS = tuple(signal.Signals[name] for name in EXIT_CODES)
 
 
 class Interrupt:

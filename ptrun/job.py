@@ -1,5 +1,6 @@
 """One training in progress: everything that a step reads or changes, and therefore everything a checkpoint holds."""
 
+import logging
 import math
 import warnings
 from dataclasses import asdict, dataclass, field
@@ -17,6 +18,10 @@ from ptrun.errors import UsageError
 from ptrun.generators import generator_state, restore_generators, seed_all
 from ptrun.meter import Meter
 from ptrun.recipe import Recipe, Unscheduled, explain
+
+log = logging.getLogger("ptrun")
+
+SAMPLE_FIELDS = ("data", "seed", "val_fraction")  # what decides which samples an epoch has, and in which order
 
 
 @dataclass
@@ -53,13 +58,18 @@ class Job:
     meter: Meter  # of the current epoch
     position: Position = field(default_factory=Position)
     best: Best | None = None
-    training: Stopwatch = field(default_factory=Stopwatch)  # all epochs, without evaluation
+    training_clock: Stopwatch = field(default_factory=Stopwatch)  # all epochs, without evaluation
     epoch_clock: Stopwatch = field(default_factory=Stopwatch)
 
     @property
     def steps_per_epoch(self) -> int:
         """Batches an epoch; the last one may be short."""
-        return math.ceil(len(self.data.train) / self.cfg.batch_size)
+        return count_steps(self.data, self.cfg)
+
+    @property
+    def samples_trained(self) -> int:
+        """Samples trained on in all epochs so far."""
+        return self.position.epoch * len(self.data.train) + self.position.seen
 
     @property
     def learning_rate(self) -> float:
@@ -77,42 +87,53 @@ class Job:
             "fields": self.cfg.model_dump(mode="json"),
             "data": describe_data(self.data),
             "threads": torch.get_num_threads(),
+            "device": str(self.device),
             "model": self.model.state_dict(),
             "optimizer": self.optimizer.state_dict(),
+            "optimizer_kind": type(self.optimizer).__name__,
             "scheduler": self.scheduler.state_dict(),
             "position": asdict(self.position),
             "meter": self.meter.state_dict(),
             "best": asdict(self.best) if self.best else None,
             "generators": generator_state(),
-            "seconds": {"training": self.training.seconds, "epoch": self.epoch_clock.seconds},
+            "seconds": {"training": self.training_clock.seconds, "epoch": self.epoch_clock.seconds},
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue from `state`, whose model must be this one.
 
         With the same fields, everything is put back bit for bit. With other fields (more epochs, or with --force
-        another learning rate or batch size), the optimizer keeps its momenta but takes the new fields, and the
+        another learning rate or batch size), the optimizer keeps its moments but takes the new fields, and the
         schedule goes to the place that a run of the new length would have reached.
         """
+        fields = self.cfg.model_dump(mode="json")
         self.model.load_state_dict(state["model"])
         self.position = Position(**state["position"])
-        self.meter.load_state_dict(state["meter"])
-        self.best = Best(**state["best"]) if state["best"] else None
-        self.training.start(state["seconds"]["training"])
-        self.training.stop()
-        self.epoch_clock.start(state["seconds"]["epoch"])
-        self.epoch_clock.stop()
-        if state["fields"] == self.cfg.model_dump(mode="json"):
+        self.training_clock = Stopwatch(state["seconds"]["training"])
+        if all(state["fields"][name] == fields[name] for name in SAMPLE_FIELDS):
+            self.meter.load_state_dict(state["meter"])
+            self.best = Best(**state["best"]) if state["best"] else None
+            self.epoch_clock = Stopwatch(state["seconds"]["epoch"])
+        else:
+            self.position.seen = 0  # the epoch begins anew: its samples, and what judges them, are others
+        if state["fields"] == fields:
             self.scheduler.load_state_dict(state["scheduler"])
             self.optimizer.load_state_dict(state["optimizer"])
         else:
-            self._adopt_moments(state["optimizer"])
+            self._adopt_moments(state)
             self._wind_schedule()
         restore_generators(state["generators"])
 
-    def _adopt_moments(self, saved: dict[str, Any]) -> None:
+    def _adopt_moments(self, state: dict[str, Any]) -> None:
+        if state["optimizer_kind"] != type(self.optimizer).__name__:
+            log.warning(
+                "%s cannot use the moments of %s: it starts without",
+                type(self.optimizer).__name__,
+                state["optimizer_kind"],
+            )
+            return
         groups = self.optimizer.state_dict()["param_groups"]
-        self.optimizer.load_state_dict({"state": saved["state"], "param_groups": groups})
+        self.optimizer.load_state_dict({"state": state["optimizer"]["state"], "param_groups": groups})
 
     def _wind_schedule(self) -> None:
         within = self.position.seen // self.cfg.batch_size
@@ -130,7 +151,13 @@ def describe_data(data: Opened) -> dict[str, Any]:
         "mean": data.mean,
         "std": data.std,
         "shape": list(data.test.images.shape[1:]),  # [C, H, W] before padding
+        "size": data.test.size,
     }
+
+
+def count_steps(data: Opened, cfg: Config) -> int:
+    """Return the number of batches an epoch; the last one may be short."""
+    return math.ceil(len(data.train) / cfg.batch_size)
 
 
 def build(recipe: Recipe, cfg: Config, data: Opened, device: torch.device) -> Job:
@@ -140,8 +167,7 @@ def build(recipe: Recipe, cfg: Config, data: Opened, device: torch.device) -> Jo
     model.to(device)
     check_output(recipe, model, data, cfg)
     optimizer = recipe.optimizer(model, cfg)
-    steps = cfg.epochs * math.ceil(len(data.train) / cfg.batch_size)
-    scheduler = recipe.schedule(optimizer, steps, cfg)
+    scheduler = recipe.schedule(optimizer, cfg.epochs * count_steps(data, cfg), cfg)
     return Job(recipe, cfg, device, data, model, model_fields, optimizer, scheduler, Meter(device))
 
 
@@ -152,7 +178,8 @@ def check_output(recipe: Recipe, model: nn.Module, data: Opened, cfg: Config) ->
         with torch.no_grad():
             output = model.eval()(images)
     except Exception as error:
-        raise explain(error, recipe.outline, f"the model on a batch of shape {list(images.shape)}") from error
+        doing = f"the model on a batch of shape {list(images.shape)}"
+        raise UsageError(explain(error, recipe.outline, doing)) from error
     expected = (len(images), len(data.classes))
     if not isinstance(output, torch.Tensor) or output.shape != expected:
         got = list(output.shape) if isinstance(output, torch.Tensor) else type(output).__name__

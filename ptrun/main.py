@@ -20,7 +20,7 @@ def run(arguments: list[str]) -> int:
     # Looked for here, for errors before options are read.
     debug = "--debug" in arguments or os.environ.get("PTRUN_DEBUG", "").lower() not in OFF
     try:
-        code = app(arguments, prog_name="ptrun", standalone_mode=False)
+        code = app(arguments, prog_name="ptrun", standalone_mode=False, obj=arguments)
         sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except PtrunError as error:

@@ -39,11 +39,12 @@ def read_outline(path: Path, name: str | None = None) -> Outline:
     """Return the outline of the recipe at `path`; raise UsageError if it is not a recipe."""
     tree = _parse(path)
     bound = {name for node in tree.body for name in _bound_names(node)}
-    missing = [f"class {c}(ptrun.{c})" for c in ("Config",) if c not in bound]
-    missing += [f"{function}(…)" for function in REQUIRED if function not in bound]
+    missing = [f"{function}(…)" for function in REQUIRED if function not in bound]
+    if "Config" not in bound:
+        missing.insert(0, "class Config(ptrun.Config)")
     if missing:
         raise UsageError(f"recipe {path} lacks {', '.join(missing)}; ptrun new FILE --from lenet writes a complete one")
-    light = _execute(path, ast.Module([node for node in tree.body if _is_light(node)], type_ignores=[]))
+    light = _execute(path, ast.Module(_light_part(tree), type_ignores=[]))
     config = light.get("Config")
     if not (isinstance(config, type) and issubclass(config, Config)):
         raise UsageError(f"recipe {path}: Config must be a class derived from ptrun.Config")
@@ -86,19 +87,27 @@ def _bound_names(node: ast.stmt) -> list[str]:
     if isinstance(node, ast.FunctionDef | ast.ClassDef):
         return [node.name]
     if isinstance(node, ast.Import | ast.ImportFrom):
-        return [alias.asname or alias.name for alias in node.names]
+        return [alias.asname or alias.name.partition(".")[0] for alias in node.names]
     targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
     return [target.id for target in targets if isinstance(target, ast.Name)]
 
 
-def _is_light(node: ast.stmt) -> bool:
-    if isinstance(node, ast.Import):
-        return all(alias.name.partition(".")[0] in LIGHT_IMPORTS for alias in node.names)
+def _light_part(tree: ast.Module) -> list[ast.stmt]:
+    """Return the statements that bind what Config and PRESETS need, in order; imports of torch are not among them."""
+    needed, size = {"Config", "PRESETS"}, 0
+    while size < len(needed):
+        size = len(needed)
+        for node in tree.body:
+            if needed & set(_bound_names(node)):
+                needed |= {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+    return [node for node in tree.body if needed & set(_bound_names(node)) and not _imports_more(node)]
+
+
+def _imports_more(node: ast.stmt) -> bool:
     if isinstance(node, ast.ImportFrom):
-        return (node.module or "").partition(".")[0] in LIGHT_IMPORTS
-    if isinstance(node, ast.ClassDef):
-        return node.name == "Config"
-    return isinstance(node, ast.Assign | ast.AnnAssign) and not any(isinstance(n, ast.Call) for n in ast.walk(node))
+        return (node.module or "").partition(".")[0] not in LIGHT_IMPORTS
+    names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+    return any(name.partition(".")[0] not in LIGHT_IMPORTS for name in names)
 
 
 def _execute(path: Path, tree: ast.Module) -> dict[str, Any]:
@@ -107,18 +116,19 @@ def _execute(path: Path, tree: ast.Module) -> dict[str, Any]:
     try:
         exec(compile(tree, str(path), "exec"), module.__dict__)
     except Exception as error:
-        line = _line_in(path, error)
+        line = line_in(path, error)
         raise UsageError(
             f"recipe {path}{line}: {type(error).__name__}: {_first_line(error)}"
-            " (Config and PRESETS may use literals, typing, math and ptrun only)"
+            " (Config and PRESETS are read without torch: literals, typing, math, enum and ptrun only)"
         ) from error
     return module.__dict__
 
 
-def _line_in(path: Path, error: BaseException) -> str:
+def line_in(path: Path, error: BaseException) -> str:
+    """Return ", line N" for the last line of `path` that `error` passed through; empty if it did not."""
     trace, line = error.__traceback__, 0
     while trace:
-        if trace.tb_frame.f_code.co_filename == str(path):
+        if Path(trace.tb_frame.f_code.co_filename).absolute() == path.absolute():
             line = trace.tb_lineno
         trace = trace.tb_next
     return f", line {line}" if line else ""

@@ -4,7 +4,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar, cast
 
@@ -16,7 +15,7 @@ from torch.optim.lr_scheduler import LRScheduler
 from ptrun.config import Config
 from ptrun.data.images import Images
 from ptrun.errors import PtrunError, UsageError
-from ptrun.outline import Outline
+from ptrun.outline import Outline, line_in
 
 T = TypeVar("T")
 
@@ -95,19 +94,13 @@ class Recipe:
         except PtrunError:
             raise
         except Exception as error:
-            raise explain(error, self.outline, function) from error
+            raise UsageError(explain(error, self.outline, function)) from error
 
 
-def explain(error: Exception, outline: Outline, doing: str) -> UsageError:
+def explain(error: Exception, outline: Outline, doing: str) -> str:
     """Return one sentence for an exception out of a recipe's code: file, line, what it was doing, and the error."""
-    trace, line = error.__traceback__, 0
-    while trace:
-        if Path(trace.tb_frame.f_code.co_filename) == outline.path.absolute():
-            line = trace.tb_lineno
-        trace = trace.tb_next
-    where = f", line {line}" if line else ""
     first = str(error).strip().partition("\n")[0]
-    return UsageError(f"recipe {outline.path}{where}: {doing} failed with {type(error).__name__}: {first}")
+    return f"recipe {outline.path}{line_in(outline.path, error)}: {doing} failed with {type(error).__name__}: {first}"
 
 
 def _import(outline: Outline) -> ModuleType:
@@ -119,7 +112,7 @@ def _import(outline: Outline) -> ModuleType:
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        raise explain(error, outline, "importing it") from error
+        raise UsageError(explain(error, outline, "importing it")) from error
     return module
 
 

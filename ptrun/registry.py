@@ -34,12 +34,13 @@ def find_recipe(word: str) -> Path:
             raise UsageError(f"recipe file {word} does not exist; ptrun new {word} --from lenet writes one")
         return path
     paths = recipe_paths()
-    aliases = {alias: name for name, path in paths.items() if word not in paths for alias in aliases_of(path)}
-    name = aliases.get(word, word)
-    if name not in paths:
-        hint = did_you_mean(word, [*paths, *aliases])
-        raise UsageError(f"unknown recipe '{word}' (known: {', '.join(paths)}){hint}")
-    return paths[name]
+    if word in paths:
+        return paths[word]
+    aliases = {alias: path for path in paths.values() for alias in aliases_of(path)}
+    if word in aliases:
+        return aliases[word]
+    hint = did_you_mean(word, [*paths, *aliases])
+    raise UsageError(f"unknown recipe '{word}' (known: {', '.join(paths)}){hint}")
 
 
 def names_recipe(word: str) -> bool:

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from torch import Tensor, nn
@@ -13,28 +14,30 @@ from ptrun.words import Target
 log = logging.getLogger("ptrun")
 
 
-def read_state(target: Target) -> dict[str, Any]:
-    """Return the state that `target` names; a damaged `last` gives way to the one before it, with a warning."""
+def read_state(target: Target) -> tuple[dict[str, Any], Path]:
+    """Return the state that `target` names, and its file; a damaged `last` gives way to the one before, out loud."""
     try:
-        return load_checkpoint(target.path)
+        return load_checkpoint(target.path), target.path
     except DataError as error:
         if target.run is None or target.which != "last":
             raise
         previous = target.run.checkpoint("previous")
         if not previous.exists():
             if not target.path.exists():
-                raise DataError(f"run {target.run.path} stopped before its first checkpoint; start it again") from None
+                raise DataError(
+                    f"run {target.run.path} has no checkpoint yet: it is in its first epoch, or was stopped there"
+                ) from None
             raise
         state = load_checkpoint(previous)
         position = state["position"]
         log.warning(
             "%s; going back to the one before it, at step %d (epoch %d)", error, position["step"], position["epoch"]
         )
-        return state
+        return state, previous
 
 
-def load_weights(model: nn.Module, weights: Mapping[str, Tensor], origin: str) -> None:
-    """Put `weights` into `model` if all names and shapes agree; else raise DataError with counts and first names."""
+def check_weights(model: nn.Module, weights: Mapping[str, Tensor], origin: str) -> None:
+    """Raise DataError, with counts and first names, unless `weights` has every name and shape of `model`."""
     own = model.state_dict()
     faults = {
         "missing": [name for name in own if name not in weights],
@@ -52,4 +55,3 @@ def load_weights(model: nn.Module, weights: Mapping[str, Tensor], origin: str) -
     ]
     if found:
         raise DataError(f"the weights in {origin} are of another model: {'; '.join(found)}; nothing was loaded")
-    model.load_state_dict(weights)

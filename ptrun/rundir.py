@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -94,8 +94,12 @@ class RunDir:
 
     def append_line(self, name: str, document: Any) -> None:
         """Append one JSON object as a line."""
-        with (self.path / name).open("a", encoding="utf-8") as file:
-            file.write(json.dumps(document) + "\n")
+        with (self.path / name).open("ab+") as file:
+            if file.tell():
+                file.seek(-1, os.SEEK_END)
+                if file.read(1) != b"\n":
+                    file.write(b"\n")  # a crash has left a torn line, which must not swallow this one
+            file.write(json.dumps(document).encode() + b"\n")
 
     def _read(self, name: str) -> dict[str, Any] | None:
         try:
@@ -106,8 +110,8 @@ class RunDir:
 
 
 def now() -> str:
-    """Return the local time in ISO form, to the microsecond, which orders runs."""
-    return datetime.now().astimezone().isoformat()
+    """Return the time in ISO form, in UTC and to the microsecond, so that text order is the order in time."""
+    return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
 def check_run_name(name: str | None) -> None:
@@ -118,6 +122,7 @@ def check_run_name(name: str | None) -> None:
 
 def create_run(output_dir: Path, recipe: str, name: str | None) -> RunDir:
     """Make a new, empty run directory; raise UsageError if that is not possible."""
+    check_run_name(name)
     folder = output_dir / recipe
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -3,32 +3,21 @@
 import math
 import time
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from torch.nn.utils import get_total_norm
 
 from ptrun.checkpoint import save_checkpoint
+from ptrun.clock import Stopwatch
+from ptrun.displays import Display
 from ptrun.engine import Scores, evaluate, fit
 from ptrun.errors import PtrunError
-from ptrun.interrupt import Interrupt
+from ptrun.interrupt import EXIT_CODES, Interrupt
 from ptrun.job import Best, Job
+from ptrun.machine import Machine
 from ptrun.meter import Meter
-from ptrun.plan import Machine
 from ptrun.rundir import RunDir
 from ptrun.runlog import RunLog
-
-
-class Display(Protocol):
-    """Shows progress to a person."""
-
-    def step(self, job: Job) -> None:
-        """A step was done; called thousands of times a minute."""
-
-    def epoch(self, job: Job, row: dict[str, Any]) -> None:
-        """An epoch was trained and evaluated."""
-
-    def close(self) -> None:
-        """Training has ended, in whatever way."""
 
 
 @dataclass
@@ -42,7 +31,7 @@ class Session:
     machine: Machine
     interrupt: Interrupt
     started: float = field(default_factory=time.monotonic)
-    test: Scores | None = None  # of the last epoch that was evaluated
+    last_test: Scores | None = None  # of the last epoch that was evaluated
     _saved: float = field(default_factory=time.monotonic)
 
     def train(self) -> str:
@@ -51,6 +40,14 @@ class Session:
         if self.job.position.seen:  # stopped inside an epoch; the end of one saves by itself
             self.save("last")
         return reason
+
+    def final_scores(self, reason: str) -> Scores | None:
+        """Return the test scores of the weights as they are now; None where a signal was the reason, or comes now."""
+        if reason in EXIT_CODES:
+            return None
+        if self.last_test is not None and self.job.position.seen == 0:
+            return self.last_test
+        return evaluate(self.job.model, self.job.data.test, self.job.loss, self._interrupted)
 
     def save(self, which: str) -> None:
         """Write a checkpoint, `last` or `best`; refuse weights that have gone to infinity."""
@@ -78,12 +75,11 @@ class Session:
         validation = evaluate(job.model, held, job.loss, self._interrupted) if held else None
         if test is None or (held and validation is None):
             return self._reason_to_stop()
-        self.test = test
+        self.last_test = test
         row = self._epoch_row(test, validation)
         improved = self._judge(validation or test, "validation" if validation else "test")
         job.meter = Meter(job.device)
-        job.epoch_clock.start(0.0)
-        job.epoch_clock.stop()
+        job.epoch_clock = Stopwatch()
         position.epoch, position.seen = position.epoch + 1, 0
         self.log.write(row)
         if improved:
@@ -137,6 +133,8 @@ class Session:
 
     def _checkpoint_due(self) -> bool:
         cadence = self.machine.checkpoint_every
+        if cadence is None:
+            return False
         if cadence.steps is not None:
             return self.job.position.step % cadence.steps == 0
         return cadence.seconds is not None and time.monotonic() - self._saved >= cadence.seconds

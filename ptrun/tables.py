@@ -2,7 +2,6 @@
 
 import shlex
 import sys
-from pathlib import Path
 from typing import Any
 
 from rich.table import Table
@@ -42,7 +41,7 @@ def print_report(report: dict[str, Any]) -> None:
     accuracy = with_interval(report["accuracy"], report["accuracy_interval_95"], report["n"])
     pairs = [
         (f"{report['recipe']} on {report['data']}", f"{report['checkpoint']}, epoch {report['epoch']}"),
-        ("accuracy", accuracy),
+        ("accuracy", accuracy + (f", chosen on this {report['chosen_on']} set" if report["chosen_on"] else "")),
         ("top-3 accuracy", percent(report["top3_accuracy"])),
         ("loss", f"{report['loss']:.4f}"),
     ]
@@ -81,7 +80,7 @@ def print_dry_run(plan: dict[str, Any]) -> None:
             ("device", plan["device"]),
         ]
     )
-    console.print("Nothing was trained and nothing was written.")
+    console.print("Nothing was trained; no run was made.")
 
 
 def print_recipes(recipes: list[dict[str, Any]]) -> None:
@@ -105,13 +104,12 @@ def print_settings(shown: dict[str, Any]) -> None:
         console.print(f"\n--preset {name}: {changes}")
 
 
-def how_to_continue(result: dict[str, Any], data_dir: Path | None) -> str:
+def how_to_continue(result: dict[str, Any]) -> str:
     """Return what stopped a run, and the command that goes on with it."""
     stopped = f"stopped by {result['reason']}"
     if result["run"] is None:
         return stopped
-    again = ["ptrun", "train", "--resume", result["run"], *(["--data-dir", str(data_dir)] if data_dir else [])]
-    return f"{stopped}; continue with: {shlex.join(again)}"
+    return f"{stopped}; continue with: {shlex.join(['ptrun', 'train', '--resume', result['run']])}"
 
 
 def print_pairs(pairs: list[tuple[str, str]]) -> None:

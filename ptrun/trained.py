@@ -1,5 +1,6 @@
 """A trained model with all that is needed to use it: `ptrun.load("lenet")`."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,12 +13,12 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ptrun.config import Config
-from ptrun.data.images import Images
 from ptrun.errors import UsageError
 from ptrun.outline import Outline, read_outline
 from ptrun.recipe import Recipe
 from ptrun.registry import find_outline
-from ptrun.restore import load_weights, read_state
+from ptrun.restore import check_weights, read_state
+from ptrun.rundir import RunDir
 from ptrun.words import Target, find_checkpoint
 
 
@@ -32,10 +33,13 @@ class Trained:
     config: Config
     model: nn.Module
     classes: tuple[str, ...]
-    data: dict[str, Any]  # name, mean, std and image shape of the training set
-    images: Images
-    target: Target
-    position: dict[str, int]
+    data: dict[
+        str, Any
+    ]  # of the training set: name, classes, mean, std, shape [C, H, W], and the size it was padded to
+    run: RunDir | None
+    file: Path  # the checkpoint
+    epoch: int
+    best: dict[str, Any] | None  # the best epoch up to this one, and the set that judged it
 
     def preprocess(self, image: Image.Image | Tensor | np.ndarray[Any, Any]) -> Tensor:
         """Return float32 [B, C, size, size], padded and normalised as in training.
@@ -52,7 +56,7 @@ class Trained:
         pixels = pixels.reshape(-1, *pixels.shape[-3:]) if pixels.ndim > 2 else pixels[None, None]
         if list(pixels.shape[1:]) != [channels, height, width]:
             raise ValueError(f"expected images of {[channels, height, width]}, not {list(pixels.shape[1:])}")
-        across, down = self.images.size - width, self.images.size - height
+        across, down = self.data["size"] - width, self.data["size"] - height
         padded = F.pad(pixels, (across // 2, across - across // 2, down // 2, down - down // 2))
         device = next(self.model.parameters()).device
         mean, scale = 255 * self.data["mean"], 1 / (255 * self.data["std"])  # bit for bit as in `Split.batches`
@@ -60,28 +64,40 @@ class Trained:
 
 
 def load(
-    word: str, *, output_dir: str | Path = "runs", recipe: str | None = None, device: str | torch.device = "cpu"
+    word: str,
+    *,
+    output_dir: str | Path | None = None,
+    recipe: str | None = None,
+    device: str | torch.device = "cpu",
 ) -> Trained:
     """Return the model that a checkpoint word names (`lenet`, `last`, `best`, a run, a directory, a file).
 
-    `recipe` is needed only for a file outside a run directory whose recipe is not among those known by name.
-    Raises UsageError if the word names nothing, DataError if the checkpoint is missing, damaged or of another model.
+    Runs are looked for in `output_dir`, else in `PTRUN_OUTPUT_DIR`, else in `runs`. `recipe` is needed only for a file
+    outside a run directory whose recipe is not among those known by name. Raises UsageError if the word names nothing,
+    DataError if the checkpoint is missing, damaged or of another model.
     """
-    target = find_checkpoint(word, Path(output_dir))
-    state = read_state(target)
+    folder = Path(output_dir or os.environ.get("PTRUN_OUTPUT_DIR", "runs"))
+    return load_target(find_checkpoint(word, folder), recipe, torch.device(device))
+
+
+def load_target(target: Target, recipe: str | None, device: torch.device) -> Trained:
+    """Return the model of a checkpoint that was found; otherwise as `load`."""
+    state, file = read_state(target)
     loaded = Recipe(_outline(target, state, recipe))
     config = loaded.config(_config(loaded.outline, state["fields"]))
     model, _ = loaded.model(config)
-    load_weights(model, state["model"], str(target.path))
+    check_weights(model, state["model"], str(file))
+    model.load_state_dict(state["model"])
     return Trained(
         recipe=loaded,
         config=config,
         model=model.to(device).eval(),
         classes=tuple(state["data"]["classes"]),
         data=state["data"],
-        images=loaded.data(config),
-        target=target,
-        position=state["position"],
+        run=target.run,
+        file=file,
+        epoch=state["position"]["epoch"],
+        best=state["best"],
     )
 
 

@@ -46,9 +46,9 @@ def find_checkpoint(word: str, output_dir: Path) -> Target:
 
 
 def _from_file(path: Path) -> Target:
-    run = RunDir(path.resolve().parent.parent)
-    inside = path.parent.name == "checkpoints" and (run.path / "config.json").is_file()
-    return Target(run if inside else None, path.stem, path)
+    folder = path.resolve().parent
+    inside = folder.name == "checkpoints" and (folder.parent / "config.json").is_file()
+    return Target(RunDir(folder.parent) if inside else None, path.stem, path)
 
 
 def _recipe_name(word: str, runs: list[RunDir]) -> str | None:

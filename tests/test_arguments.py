@@ -16,8 +16,8 @@ from recipe_text import write_recipe
 from ptrun.arguments import FieldArguments, split_arguments
 from ptrun.clock import parse_duration
 from ptrun.errors import UsageError
+from ptrun.machine import Cadence, parse_cadence
 from ptrun.outline import read_outline
-from ptrun.plan import Cadence, parse_cadence
 
 VALUED, FLAGS = {"--device", "--config"}, {"--json", "-q"}
 WORDS = st.sampled_from(["tiny", "0.1", "-1", "", "--", "=", "a=b", *VALUED, "--device=cpu", *FLAGS, "--lr", "--lr=1"])

@@ -60,7 +60,7 @@ def test_as_a_table(invoke: Callable[..., Ran]) -> None:
     assert "parameters  61,706\n" in ran.out
     assert "FLOPs       833,040 an image, forward\n" in ran.out
     assert "training    8 epochs of 23 steps of 64 images\n" in ran.out
-    assert ran.out.endswith("Nothing was trained and nothing was written.\n")
+    assert ran.out.endswith("Nothing was trained; no run was made.\n")
 
 
 def test_writes_nothing(invoke: Callable[..., Ran], work: Path) -> None:

@@ -115,7 +115,7 @@ def test_a_reason_to_stop_ends_training_after_its_step() -> None:
     job = make_job()
     assert fit(job, lambda: "enough" if job.position.step == 2 else None, lambda: next_epoch(job)) == "enough"
     assert vars(job.position) == {"epoch": 0, "seen": 200, "step": 2}
-    assert 0 < job.training.seconds == pytest.approx(job.epoch_clock.seconds, abs=0.01)
+    assert 0 < job.training_clock.seconds == pytest.approx(job.epoch_clock.seconds, abs=0.01)
 
 
 def test_max_time_stops_saves_evaluates_and_can_be_resumed(

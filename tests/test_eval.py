@@ -181,10 +181,12 @@ def test_other_data_keeps_the_normalisation_of_training(invoke: Callable[..., Ra
 def test_data_of_other_classes_is_refused(invoke: Callable[..., Ran], work: Path) -> None:
     write_noise_recipe(work / "noise.py", classes="abcd")
     assert invoke("train", "./noise.py", "--quiet").code == 0
+    (run,) = (work / "runs" / "noise").iterdir()
     ran = invoke("eval", "noise", "--data", "digits")
     assert (ran.code, ran.out) == (2, "")
     assert ran.err == (
-        "error: noise was trained on noise (a, b, c, …); digits has other classes (0, 1, 2, …), "
+        f"error: runs/noise/{run.name}/checkpoints/last.pt was trained on noise (a, b, c, …); "
+        "digits has other classes (0, 1, 2, …), "
         "so its labels mean nothing to this model\n"
     )
 

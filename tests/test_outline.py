@@ -74,7 +74,7 @@ def test_aliases_of_no_file(work: Path) -> None:
 
 
 WRITE_ONE = "; ptrun new FILE --from lenet writes a complete one"
-LIGHT = " (Config and PRESETS may use literals, typing, math and ptrun only)"
+LIGHT = " (Config and PRESETS are read without torch: literals, typing, math, enum and ptrun only)"
 PRESETS = ': PRESETS must be like {"paper": {"lr": 0.1}}'
 
 

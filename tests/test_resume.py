@@ -15,7 +15,7 @@ import torch
 from conftest import Ran
 from fingerprint import files, fingerprint, rows
 
-from ptrun.checkpoint import save_checkpoint
+from ptrun.checkpoint import load_checkpoint, save_checkpoint
 from ptrun.rundir import RunDir
 
 STOCHASTIC = Path(__file__).parent / "recipes" / "stochastic.py"
@@ -325,6 +325,22 @@ def test_force_changes_the_batch_size_without_losing_a_sample(cut: Path, invoke:
     assert json.loads(ran.out)["steps"] == 5 + 2 + 8
     last = torch.load(cut / "checkpoints" / "last.pt")
     assert last["position"] == {"epoch": 3, "seen": 0, "step": 15}
+
+
+def test_force_begins_the_epoch_anew_where_its_samples_are_others(cut: Path, invoke: Invoke) -> None:
+    ran = invoke("train", "--resume", "last", "--seed", 7, "--force", "--log-interval", 1, "--json")
+    assert json.loads(ran.out)["steps"] == 5 + 3
+    assert step_of(cut, "last") == 8
+
+
+def test_force_changes_the_optimizer_which_then_starts_without_moments(cut: Path, invoke: Invoke) -> None:
+    ran = invoke("train", "--resume", "last", "--optimizer", "adam", "--force", "--log-interval", 1)
+    assert ran.code == 0, ran.err
+    assert "warning: Adam cannot use the moments of SGD: it starts without" in ran.err
+    steps = {
+        int(entry["step"]) for entry in load_checkpoint(cut / "checkpoints" / "last.pt")["optimizer"]["state"].values()
+    }
+    assert steps == {1}
 
 
 def test_a_field_of_the_model_never_changes(cut: Path, invoke: Invoke) -> None:

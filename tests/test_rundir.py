@@ -5,10 +5,12 @@ import re
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from conftest import Ran
 
 from ptrun.errors import PtrunError, UsageError
 from ptrun.rundir import RunDir, all_runs, create_run, now
@@ -47,9 +49,9 @@ def test_the_same_name_in_the_same_second_is_refused() -> None:
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "..", "-x", "a b", "x" * 65, "\n"])
-def test_a_name_that_is_no_part_of_a_path_is_refused(name: str) -> None:
-    with pytest.raises(UsageError, match="must be up to 64 letters"):
-        create_run(Path("runs"), "lenet", name)
+def test_a_name_that_is_no_part_of_a_path_is_refused(invoke: Callable[..., Ran], name: str) -> None:
+    ran = invoke("train", "lenet", f"--name={name}")
+    assert (ran.code, "must be up to 64 letters" in ran.err) == (2, True)
     assert not Path("runs").exists()
 
 

@@ -1,5 +1,6 @@
 """Ctrl-C and SIGTERM: a checkpoint at the next step, exit code 130 or 143, and a resume command that works."""
 
+import json
 import os
 import pty
 import re
@@ -131,10 +132,15 @@ def test_an_interrupted_fast_dev_run_has_nothing_to_continue(
     assert list(work.iterdir()) == []
 
 
-def test_the_resume_command_names_the_data_folder(invoke: Invoke, work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_resumed_run_still_knows_the_data_folder(
+    invoke: Invoke, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("STRIKE", "SIGINT training 1")
-    ran = invoke("train", STOCHASTIC, "--data-dir", "my data", "--quiet")
-    assert ran.err.endswith(f" --resume {run_of(work / 'runs').relative_to(work)} --data-dir 'my data'\n")
+    assert invoke("train", STOCHASTIC, "--data-dir", "my data").code == 130
+    monkeypatch.delenv("STRIKE")
+    assert invoke("train", "--resume", "last").code == 0
+    config = json.loads((run_of(work / "runs") / "config.json").read_text())
+    assert config["machine"]["data_dir"] == str(work / "my data")
 
 
 def test_a_signal_in_the_very_last_batch_does_not_unmake_the_end(

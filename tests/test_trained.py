@@ -38,16 +38,16 @@ def test_what_is_loaded(trained: Path) -> None:
     assert model.classes == tuple("0123456789")
     assert (model.config.epochs, model.config.batch_size, model.config.data) == (1, 512, "digits")
     assert model.recipe.name == "lenet"
-    assert model.position == {"epoch": 1, "seen": 0, "step": 3}
-    saved = torch.load(model.target.path, weights_only=True)["model"]
+    assert model.epoch == 1
+    saved = torch.load(model.file, weights_only=True)["model"]
     assert all(torch.equal(saved[name], value) for name, value in model.model.state_dict().items())
 
 
 def test_path_objects_and_strings(trained: Path) -> None:
     by_word = ptrun.load("plain", output_dir=str(trained))
-    by_directory = ptrun.load(str(by_word.target.path.parent.parent))
-    by_file = ptrun.load(str(by_word.target.path))
-    assert by_directory.target.path == by_file.target.path == by_word.target.path
+    by_directory = ptrun.load(str(by_word.file.parent.parent))
+    by_file = ptrun.load(str(by_word.file))
+    assert by_directory.file == by_file.file == by_word.file
 
 
 @pytest.mark.parametrize("word", ["lenet", "plain", "raw"])
@@ -55,11 +55,17 @@ def test_preprocess_equals_what_eval_feeds(trained: Path, word: str) -> None:
     model = ptrun.load(word, output_dir=trained)
     mean_std = (model.data["mean"], model.data["std"])
     opened = open_images(
-        model.images, override="digits", data_dir=None, device="cpu", seed=0, val_fraction=0.0, mean_std=mean_std
+        model.recipe.data(model.config),
+        override="digits",
+        data_dir=None,
+        device="cpu",
+        seed=0,
+        val_fraction=0.0,
+        mean_std=mean_std,
     )
     fed = torch.cat([images for images, _ in opened.test.batches(100)])
     assert torch.equal(model.preprocess(opened.test.images), fed)
-    assert fed.shape == (359, 1, model.images.size, model.images.size)
+    assert fed.shape == (359, 1, model.data["size"], model.data["size"])
     assert (fed.min().item() == 0) == (word == "raw")
 
 
@@ -126,7 +132,9 @@ def test_colour_images_that_are_not_square(invoke: Callable[..., Ran], work: Pat
     assert fed.shape == (1, 3, 28, 28)
     assert fed[0, :, 14, 14].tolist() == pytest.approx([1.5, -0.5, -0.1])  # (share - 0.25) / 0.5
     assert fed[0, :, 0, 0].tolist() == pytest.approx([-0.5] * 3)  # padding is black
-    opened = open_images(model.images, override=None, data_dir=None, device="cpu", seed=0, val_fraction=0.0)
+    opened = open_images(
+        model.recipe.data(model.config), override=None, data_dir=None, device="cpu", seed=0, val_fraction=0.0
+    )
     images, _ = next(opened.test.batches(30))
     assert torch.equal(model.preprocess(opened.test.images), images)
 

@@ -6,15 +6,14 @@ import torch
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from ptrun.commands.train import prepare
 from ptrun.plan import Plan
+from ptrun.prepare import prepare
 
 
 def dry_run(plan: Plan) -> dict[str, Any]:
     """Return what the training would do, in plain values."""
     job, plan = prepare(plan)
-    images, labels = next(job.data.train.batches(1))
-    job.loss(job.model(images), labels)
+    images, _ = next(job.data.train.batches(1))
     data = job.data
     counts = {"train": len(data.train), "validation": len(data.validation or ()), "test": len(data.test)}
     return {
@@ -56,7 +55,7 @@ def describe_layers(model: nn.Module, images: Tensor) -> list[dict[str, Any]]:
 
 @torch.no_grad()
 def count_flops(model: nn.Module, images: Tensor) -> int:
-    """Return floating-point operations of one forward pass of one image; a multiply-add counts as two."""
+    """Return the FLOPs of matrix products and convolutions for one image, forward; a multiply-add counts as two."""
     with FlopCounterMode(display=False) as counter:
         model.eval()(images[:1])
     return int(counter.get_total_flops())

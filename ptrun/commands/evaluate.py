@@ -10,37 +10,43 @@ from ptrun.device import find_device
 from ptrun.engine import evaluate
 from ptrun.errors import UsageError
 from ptrun.report import document, write_report
-from ptrun.trained import Trained, load
+from ptrun.rundir import RunDir
+from ptrun.trained import Trained, load_target
+from ptrun.words import Target
 
 log = logging.getLogger("ptrun")
 
 
-def evaluate_word(
-    word: str, *, output_dir: Path, data: str, data_dir: Path | None, device: str, recipe: str | None
+def evaluate_target(
+    target: Target, *, data: str, data_dir: Path | None, device: str, recipe: str | None
 ) -> dict[str, Any]:
-    """Return the report of the checkpoint that `word` names, and write it into its run's `report/`."""
-    trained = load(word, output_dir=output_dir, recipe=recipe, device=find_device(device))
-    split_of = data if data != AUTO else trained.config.data
+    """Return the report of a checkpoint on a whole test set, and write it into its run's `report/`.
+
+    `data` "auto" is the set it was trained on, looked for where the run found it unless `data_dir` is given.
+    """
+    trained = load_target(target, recipe, find_device(device))
+    spec = trained.recipe.data(trained.config)
     opened = open_images(
-        trained.images,
-        override=None if split_of == AUTO else split_of,
-        data_dir=data_dir,
+        spec,
+        override=trained.config.data if data == AUTO else data,
+        data_dir=data_dir or _recorded_data_dir(target.run),
         device=find_device(device),
         seed=trained.config.seed,
         val_fraction=0.0,
-        mean_std=(trained.data["mean"], trained.data["std"]) if trained.images.normalize else None,
+        mean_std=(trained.data["mean"], trained.data["std"]) if spec.normalize else None,
     )
     if opened.classes != trained.classes:
         raise UsageError(
-            f"{word} was trained on {trained.data['name']} ({_few(trained.classes)}); {opened.name} has other classes "
-            f"({_few(opened.classes)}), so its labels mean nothing to this model"
+            f"{target.path} was trained on {trained.data['name']} ({_few(trained.classes)}); {opened.name} has other "
+            f"classes ({_few(opened.classes)}), so its labels mean nothing to this model"
         )
     scores = evaluate(trained.model, opened.test, lambda x, y: trained.recipe.loss(x, y, trained.config))
     assert scores is not None
     report = {
         "recipe": trained.recipe.name,
-        "checkpoint": str(trained.target.path),
-        "epoch": trained.position["epoch"],
+        "checkpoint": str(trained.file),
+        "epoch": trained.epoch,
+        "chosen_on": trained.best["chosen_on"] if trained.best and target.which == "best" else None,
         "data": opened.name,
         "data_origin": opened.origin,
         **document(scores, opened.classes),
@@ -48,15 +54,19 @@ def evaluate_word(
     return report | {"report": _write(trained, opened.name, report)}
 
 
+def _recorded_data_dir(run: RunDir | None) -> Path | None:
+    recorded = run.config()["machine"]["data_dir"] if run else None
+    return Path(recorded) if recorded else None
+
+
 def _write(trained: Trained, data: str, report: dict[str, Any]) -> str | None:
-    run = trained.target.run
-    if run is None:
+    if trained.run is None:
         return None
     own = data == trained.data["name"]
     try:
-        return str(write_report(run, "report" if own else f"report/{data}", report))
+        return str(write_report(trained.run, "report" if own else f"report/{data}", report))
     except OSError as error:
-        log.warning("the report was not written into %s: %s", run.path, error.strerror)
+        log.warning("the report was not written into %s: %s", trained.run.path, error.strerror)
         return None
 
 

@@ -13,9 +13,8 @@ from ptrun.registry import find_outline, find_recipe, recipe_paths
 
 
 def recipes() -> list[dict[str, Any]]:
-    """Return name, aliases, summary and file of each recipe that can be named here."""
-    outlines = [read_outline(path) for path in recipe_paths().values()]
-    return [{"name": o.name, "aliases": list(o.aliases), "summary": o.summary, "file": str(o.path)} for o in outlines]
+    """Return name, aliases, summary and file of each recipe that can be named here, or what is wrong with the file."""
+    return [_summary(name, path) for name, path in recipe_paths().items()]
 
 
 def show(
@@ -34,13 +33,21 @@ def new(file: Path, source: str) -> Path:
     """Copy a recipe to a new file and return its path; never write over a file."""
     if file.suffix != ".py":
         raise UsageError(f"a recipe is a Python file: ptrun new {file}.py --from {source}")
-    origin = find_recipe(source)
+    text = find_recipe(source).read_text(encoding="utf-8")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         with file.open("x", encoding="utf-8") as target:
-            target.write(origin.read_text(encoding="utf-8"))
+            target.write(text)
     except FileExistsError as error:
         raise UsageError(f"{error.filename} exists already; choose another name or remove it") from None
     except OSError as error:
         raise UsageError(f"{file} cannot be written: {error.strerror}") from None
     return file
+
+
+def _summary(name: str, path: Path) -> dict[str, Any]:
+    try:
+        outline = read_outline(path)
+    except UsageError as error:
+        return {"name": name, "aliases": [], "summary": str(error), "file": str(path)}
+    return {"name": name, "aliases": list(outline.aliases), "summary": outline.summary, "file": str(path)}

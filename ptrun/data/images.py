@@ -14,8 +14,6 @@ from ptrun.data.sampling import stratified_split
 from ptrun.data.split import Split
 from ptrun.errors import UsageError
 
-__all__ = ["ImageSet", "Images", "Normalisation", "Opened", "Split", "open_images"]
-
 
 @dataclass(frozen=True)
 class Images:

@@ -13,8 +13,6 @@ from ptrun.data.idx import damaged, read_idx
 from ptrun.data.imageset import ImageSet
 from ptrun.data.locate import find
 
-__all__ = ["ImageSet", "load", "load_auto"]
-
 log = logging.getLogger("ptrun")
 
 FALLBACK = "digits"
