@@ -13,7 +13,7 @@ from torch.nn import functional as F
 
 from ptrun.data.load import load
 
-name, folder, batch_size, epochs = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
+name, folder, batch_size, seconds = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4])
 
 torch.manual_seed(0)
 data = load(name, folder)
@@ -26,14 +26,16 @@ net = nn.Sequential(
     nn.Linear(400, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(), nn.Linear(84, 10),
 )  # fmt: skip
 optimizer = torch.optim.AdamW(net.parameters(), lr=3e-3, weight_decay=5e-4, fused=True)
-steps = epochs * -(-len(x) // batch_size)
-scheduler = torch.optim.lr_scheduler.OneCycleLR(optimizer, 3e-3, total_steps=steps, cycle_momentum=False)
+scheduler = torch.optim.lr_scheduler.OneCycleLR(optimizer, 3e-3, total_steps=1_000_000, cycle_momentum=False)
 
-start = time.perf_counter()
-for _ in range(epochs):
+trained, start = 0, time.perf_counter()
+while time.perf_counter() - start < seconds:
     for batch in torch.randperm(len(x)).split(batch_size):
         optimizer.zero_grad()
         F.cross_entropy(net(x[batch]), y[batch]).backward()
         optimizer.step()
         scheduler.step()
-print(epochs * len(x) / (time.perf_counter() - start))
+        trained += len(batch)
+        if time.perf_counter() - start >= seconds:
+            break
+print(trained / (time.perf_counter() - start))

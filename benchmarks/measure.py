@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
+from typing import TypeVar
 
 import torch
 
@@ -17,9 +18,11 @@ from ptrun.data.catalog import known
 from ptrun.data.locate import find
 from ptrun.environment import describe
 
+T = TypeVar("T")
+
 HERE = Path(__file__).parent
 PTRUN = str(Path(sys.executable).with_name("ptrun"))
-DISTURBED = 0.1  # cores that other programs use during a run, above which it is not counted while there is patience
+DISTURBED = 0.1  # cores that other programs use, above which a run waits or is repeated while there is patience
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,7 @@ class Contest:
     """Figures of each contender, and how many cores other programs used meanwhile, at most."""
 
     rounds: int
-    patience: float = 0.0  # seconds left for repeating disturbed runs
+    patience: float = 0.0  # seconds left for waiting and for repeating disturbed runs
     figures: dict[str, list[float]] = field(default_factory=dict)
     others: float = 0.0
 
@@ -56,14 +59,14 @@ class Contest:
 
     def _undisturbed(self, contender: Callable[[], float]) -> float:
         while True:
-            start, before = time.monotonic(), cpu_seconds_of_others()
-            figure = contender()
-            elapsed = time.monotonic() - start
-            others = (cpu_seconds_of_others() - before) / elapsed
+            while self.patience > 0 and busy_cores(lambda: time.sleep(2))[1] > DISTURBED:
+                self.patience -= 2
+            start = time.monotonic()
+            figure, others = busy_cores(contender)
             if others < DISTURBED or self.patience <= 0:
                 self.others = max(self.others, others)
                 return figure
-            self.patience -= elapsed
+            self.patience -= time.monotonic() - start
 
     def ratio(self, over: str, under: str, *, least: float | None = None, most: float | None = None) -> None:
         """Print the ratios of two contenders, round by round, and whether their median is within the bounds."""
@@ -88,7 +91,7 @@ def parse(description: str | None, rounds: int) -> tuple[Data, Contest]:
     folder = os.environ.get("PTRUN_DATA_DIR") or os.environ.get("PTRUN_TEST_DATA") or "data"
     parser.add_argument("--data-dir", type=Path, default=Path(folder), help="where MNIST/raw lies")
     parser.add_argument("--rounds", type=int, default=rounds, help="how often each contender runs")
-    parser.add_argument("--patience", type=float, default=0, help="seconds to spend on repeating disturbed runs")
+    parser.add_argument("--patience", type=float, default=0, help="seconds to spend on waiting for a quiet machine")
     arguments = parser.parse_args()
     contest = Contest(arguments.rounds, arguments.patience)
     files = find(known("mnist"), arguments.data_dir)
@@ -104,6 +107,13 @@ def output(command: list[str]) -> str:
     if done.returncode:
         sys.exit(f"{' '.join(command)} failed:\n{done.stderr}")
     return done.stdout
+
+
+def busy_cores(action: Callable[[], T]) -> tuple[T, float]:
+    """Return the result of `action`, and how many cores other programs used meanwhile."""
+    start, before = time.monotonic(), cpu_seconds_of_others()
+    result = action()
+    return result, (cpu_seconds_of_others() - before) / (time.monotonic() - start)
 
 
 def cpu_seconds_of_others() -> float:
