@@ -57,6 +57,7 @@ def train_step(job: Job, images: Tensor, labels: Tensor) -> tuple[Tensor, Tensor
     logits = job.model(images)
     losses = job.loss(logits, labels)
     losses.mean().backward()  # type: ignore[no-untyped-call]
+    job.learning_rate = job.optimizer.param_groups[0]["lr"]
     job.optimizer.step()
     job.scheduler.step()
     return logits, losses

@@ -58,6 +58,7 @@ class Job:
     meter: Meter  # of the current epoch
     position: Position = field(default_factory=Position)
     best: Best | None = None
+    learning_rate: float = 0.0  # of the last step, first parameter group
     training_clock: Stopwatch = field(default_factory=Stopwatch)  # all epochs, without evaluation
     epoch_clock: Stopwatch = field(default_factory=Stopwatch)
 
@@ -70,11 +71,6 @@ class Job:
     def samples_trained(self) -> int:
         """Samples trained on in all epochs so far."""
         return self.position.epoch * len(self.data.train) + self.position.seen
-
-    @property
-    def learning_rate(self) -> float:
-        """The rate that the next step will use, of the first parameter group."""
-        return float(self.optimizer.param_groups[0]["lr"])
 
     def loss(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Return the recipe's loss of each sample, [B]."""

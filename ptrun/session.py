@@ -112,7 +112,7 @@ class Session:
         self._check_finite()
         norm = gradient_norm(job)
         row = {"kind": "step", "epoch": position.epoch + position.seen / len(job.data.train), "step": position.step}
-        self.log.write(row | {"loss": job.meter.loss, "learning_rate": job.learning_rate, "gradient_norm": norm})
+        self.log.write(row | {"loss": job.meter.loss, "learning_rate": float(job.learning_rate), "gradient_norm": norm})
 
     def _check_finite(self) -> None:
         meter = self.job.meter

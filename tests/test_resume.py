@@ -224,12 +224,12 @@ def onecycle(step: int, steps: int, peak: float) -> float:
 def test_more_epochs_extend_a_run_along_the_longer_schedule(train: Train, invoke: Invoke) -> None:
     run = train("extended")
     rates = learning_rates(run)
-    assert {k: rates[k] for k in range(1, 6)} == pytest.approx({k: onecycle(k, 6, 0.05) for k in range(1, 6)})
+    assert rates == pytest.approx({k: onecycle(k - 1, 6, 0.05) for k in range(1, 7)})  # the rate that step k used
     ran = invoke("train", "--resume", "last", "--epochs", 4, "--log-interval", 1)
     assert (ran.code, "Warning" in ran.err) == (0, False)
     rates = learning_rates(run)
     assert list(rates) == list(range(1, 13))
-    assert {k: rates[k] for k in range(7, 12)} == pytest.approx({k: onecycle(k, 12, 0.05) for k in range(7, 12)})
+    assert {k: rates[k] for k in range(7, 13)} == pytest.approx({k: onecycle(k - 1, 12, 0.05) for k in range(7, 13)})
     config = json.loads((run / "config.json").read_text())
     assert config["fields"]["epochs"] == {"value": 4, "source": "flag"}
     assert json.loads((run / "resumes.jsonl").read_text())["changed"] == {"epochs": [2, 4]}
