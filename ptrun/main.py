@@ -12,6 +12,7 @@ OFF = {"", "0", "false", "no", "off"}
 
 def main() -> None:
     """Run the command line of this process and exit with its code."""
+    _replace_closed_streams()
     sys.exit(run(sys.argv[1:]))
 
 
@@ -38,6 +39,13 @@ def run(arguments: list[str]) -> int:
         if not hasattr(error, "format_message"):  # Typer gives its usage errors no public name
             raise
         return _explain(error.format_message().rstrip("."), 2, debug)
+
+
+def _replace_closed_streams() -> None:
+    """Let what is written to a closed stdout or stderr (`ptrun … >&-`) go nowhere, and not into the next open file."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w"))
 
 
 def _explain(message: str, code: int, debug: bool) -> int:

@@ -5,7 +5,7 @@ import os
 import re
 import secrets
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -124,7 +124,7 @@ def create_run(output_dir: Path, recipe: str, name: str | None) -> RunDir:
     """Make a new, empty run directory; raise UsageError if that is not possible."""
     check_run_name(name)
     folder = output_dir / recipe
-    try:
+    with explain_unwritable(output_dir):
         folder.mkdir(parents=True, exist_ok=True)
         while True:
             path = folder / f"{datetime.now():%Y%m%d-%H%M%S}-{name or secrets.token_hex(2)}"
@@ -136,6 +136,13 @@ def create_run(output_dir: Path, recipe: str, name: str | None) -> RunDir:
                 raise UsageError(f"run {path} exists already; choose another --name or wait a second") from None
             (path / "checkpoints").mkdir()
             return RunDir(path)
+
+
+@contextmanager
+def explain_unwritable(output_dir: Path) -> Iterator[None]:
+    """Turn an OSError into a UsageError that names --output-dir."""
+    try:
+        yield
     except OSError as error:
         raise UsageError(f"--output-dir {output_dir} cannot be written: {os.strerror(error.errno or 0)}") from None
 

@@ -41,7 +41,7 @@ def print_report(report: dict[str, Any]) -> None:
     accuracy = with_interval(report["accuracy"], report["accuracy_interval_95"], report["n"])
     pairs = [
         (f"{report['recipe']} on {report['data']}", f"{report['checkpoint']}, epoch {report['epoch']}"),
-        ("accuracy", accuracy + (f", chosen on this {report['chosen_on']} set" if report["chosen_on"] else "")),
+        ("accuracy", accuracy + (f", chosen on the {report['chosen_on']} set" if report["chosen_on"] else "")),
         ("top-3 accuracy", percent(report["top3_accuracy"])),
         ("loss", f"{report['loss']:.4f}"),
     ]

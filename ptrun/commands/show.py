@@ -33,11 +33,11 @@ def new(file: Path, source: str) -> Path:
     """Copy a recipe to a new file and return its path; never write over a file."""
     if file.suffix != ".py":
         raise UsageError(f"a recipe is a Python file: ptrun new {file}.py --from {source}")
-    text = find_recipe(source).read_text(encoding="utf-8")
+    content = find_recipe(source).read_bytes()
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        with file.open("x", encoding="utf-8") as target:
-            target.write(text)
+        with file.open("xb") as target:
+            target.write(content)
     except FileExistsError as error:
         raise UsageError(f"{error.filename} exists already; choose another name or remove it") from None
     except OSError as error:

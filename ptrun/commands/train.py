@@ -17,7 +17,7 @@ from ptrun.interrupt import Interrupt
 from ptrun.job import Job
 from ptrun.plan import Plan
 from ptrun.prepare import prepare, restore
-from ptrun.rundir import RunDir, create_run, now
+from ptrun.rundir import RunDir, create_run, explain_unwritable, now
 from ptrun.runlog import RunLog
 from ptrun.session import Session
 
@@ -44,16 +44,18 @@ def train(plan: Plan, display: Callable[[Job], Display], *, fast: bool = False) 
 def fast_dev_run(plan: Plan, display: Callable[[Job], Display]) -> dict[str, Any]:
     """Train one epoch of two batches, evaluate two, save, read back, and leave nothing behind."""
     output_dir = plan.machine.output_dir
-    made = not output_dir.exists()
-    output_dir.mkdir(parents=True, exist_ok=True)
+    made = [folder for folder in (output_dir, *output_dir.parents) if not folder.exists()]
     try:
-        with tempfile.TemporaryDirectory(prefix=".fast-dev-run-", dir=output_dir) as folder:
+        with explain_unwritable(output_dir):
+            output_dir.mkdir(parents=True, exist_ok=True)
+            scratch = tempfile.TemporaryDirectory(prefix=".fast-dev-run-", dir=output_dir)
+        with scratch as folder:
             result = train(replace(plan, machine=replace(plan.machine, output_dir=Path(folder))), display, fast=True)
             load_checkpoint(RunDir(Path(result["run"])).checkpoint("last"))
     finally:
-        if made:
-            with suppress(OSError):
-                output_dir.rmdir()
+        with suppress(OSError):  # not there, or no longer empty
+            for folder in made:
+                folder.rmdir()
     return result | {"run": None}
 
 
