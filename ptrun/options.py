@@ -43,9 +43,7 @@ Force = Annotated[
     bool,
     Option("--force", envvar="PTRUN_FORCE", help="let a resumed run change fields that make it another experiment"),
 ]
-Name = Annotated[
-    str | None, Option(envvar="PTRUN_NAME", help="ends the run directory's name, instead of a random suffix")
-]
+Name = Annotated[str | None, Option(help="ends the run directory's name, instead of a random suffix")]
 MaxTime = Annotated[str | None, Option(envvar="PTRUN_MAX_TIME", help="stop after so long: 90s, 10m, 1h30m")]
 CheckpointEvery = Annotated[
     str | None, Option(envvar="PTRUN_CHECKPOINT_EVERY", help="also save every so many steps (500) or seconds (30s)")

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import torch
 
+from ptrun.checkpoint import save_checkpoint
 from ptrun.config import Config, Resolved
 from ptrun.data.catalog import AUTO
 from ptrun.data.images import Opened, open_images
@@ -61,7 +62,10 @@ def restore(job: Job, resumption: Resumption) -> None:
         if state[name] != now:
             log.warning("this run used %s %s and now has %s: the last bits may differ", name, state[name], now)
     job.load_state_dict(state)
-    if path != resumption.target.path and resumption.target.path.exists():
+    if resumption.target.which != "last":  # what came after is given up, before metrics.jsonl is cut
+        save_checkpoint(resumption.run.checkpoint("last"), state)
+        resumption.run.checkpoint("previous").unlink(missing_ok=True)
+    elif path != resumption.target.path and resumption.target.path.exists():
         # Out of the way: the next save would keep the damaged file as the previous one.
         resumption.target.path.replace(resumption.target.path.with_name("damaged.pt"))
 

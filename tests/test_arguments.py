@@ -124,6 +124,15 @@ def test_refused(invoke: Callable[..., Ran], work: Path, tokens: str, message: s
     assert (ran.code, ran.out, ran.err) == (2, "", f"error: {message}\n")
 
 
+@pytest.mark.parametrize("name", ["name", "device", "quiet", "max_time", "resume", "help"])
+def test_a_field_called_like_an_option_is_refused(invoke: Callable[..., Ran], work: Path, name: str) -> None:
+    write_recipe(work / "tiny.py", ("    width: int", f"    {name}: int = 3\n    width: int"))
+    for line in (("train", "./tiny.py"), ("train", "./tiny.py", f"{name}=4"), ("train", "./tiny.py", "--dry-run")):
+        ran = invoke(*line)
+        assert ran == Ran(2, "", f"error: tiny: the command has options called {name}; rename these fields\n")
+    assert [path.name for path in work.iterdir()] == ["tiny.py"]
+
+
 def test_minus_one_is_a_value(invoke: Callable[..., Ran], work: Path) -> None:
     path = write_recipe(work / "tiny.py", ("width: int = Field(10, ge=1, le", "width: int = Field(10, ge=-1, le"))
     assert fields(invoke("show", path, "--json", "--width", "-1")) == {"width": -1}
@@ -205,7 +214,7 @@ def test_cadence(text: str, cadence: Cadence) -> None:
     assert parse_cadence(text) == cadence
 
 
-@pytest.mark.parametrize("text", ["0", "-1", "soon", "", "²"])
+@pytest.mark.parametrize("text", ["0", "0s", "0m", "00", "-1", "soon", "", "²"])
 def test_cadence_refused(text: str) -> None:
     with pytest.raises(UsageError, match=r"^--checkpoint-every "):
         parse_cadence(text)

@@ -1,6 +1,9 @@
 """A user's mistake is one sentence with the remedy and exit code 2; a traceback is for --debug."""
 
+import json
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -50,6 +53,10 @@ def assert_explained(ran: Ran, message: str) -> None:
             "train lenet --checkpoint-every 0",
             "--checkpoint-every 0 would save without end; write steps (500) or a time",
         ),
+        (
+            "train lenet --checkpoint-every 0s",
+            "--checkpoint-every 0s would save without end; write steps (500) or a time (30s)\n",
+        ),
         ("train lenet --checkpoint-every x", "--checkpoint-every 'x' is not a duration; write 90s, 10m or 1h30m"),
         ("train lenet --log-interval 0", f"{INTERVAL}: Input should be greater than or equal to 1"),
         ("train lenet --log-interval 2.5", f"{INTERVAL}: Input should be a valid integer"),
@@ -84,6 +91,44 @@ def test_variables(
 ) -> None:
     monkeypatch.setenv(name, value)
     assert_explained(invoke("train", "lenet"), message)
+
+
+def test_variables_stand_for_options(invoke: Callable[..., Ran], work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write_recipe(work / "tiny.py")
+    (work / "mine.toml").write_text("batch_size = 719")
+    for name, value in {"PRESET": "slow", "CONFIG": "mine.toml", "JSON": "1", "QUIET": "1"}.items():
+        monkeypatch.setenv(f"PTRUN_{name}", value)
+    train = ("train", path, "--max-time", "0s")
+    runs = [
+        json.loads(ran.out)["run"] for ran in (invoke(*train, "--name", "first"), invoke(*train, "--name", "second"))
+    ]
+    fields = json.loads((Path(runs[0]) / "config.json").read_text())["fields"]
+    assert fields["lr"] == {"value": 0.01, "source": "preset slow"}
+    assert fields["batch_size"] == {"value": 719, "source": "mine.toml"}
+
+    (work / "other.toml").write_text("batch_size = 100")
+    for command in ("show", "train"):
+        options = ("--preset", "fast", "--config", "other.toml", *["--dry-run"][: command == "train"])
+        fields = json.loads(invoke(command, path, *options).out)["fields"]
+        assert (fields["lr"]["value"], fields["lr"]["source"]) == (1.0, "preset fast")
+        assert (fields["batch_size"]["value"], fields["batch_size"]["source"]) == (100, "other.toml")
+
+    for name in ("PRESET", "CONFIG"):
+        monkeypatch.delenv(f"PTRUN_{name}")
+    monkeypatch.setenv("PTRUN_RESUME", "first")
+    assert [json.loads(invoke("train", "--max-time", "0s").out)[key] for key in ("run", "steps")] == [runs[0], 2]
+    resumed = json.loads(invoke("train", "--resume", "second", "--max-time", "0s").out)
+    assert (resumed["run"], resumed["steps"]) == (runs[1], 2)
+    monkeypatch.delenv("PTRUN_RESUME")
+    monkeypatch.setenv("PTRUN_FAST_DEV_RUN", "1")
+    ran = invoke("train", path)
+    assert [json.loads(ran.out)[key] for key in ("run", "steps")] == [None, 2]
+    assert ran.err == ""
+    monkeypatch.setenv("PTRUN_FAST_DEV_RUN", "0")
+    monkeypatch.setenv("PTRUN_JSON", "0")
+    assert "\nrun " in invoke("train", path, "--max-time", "0s").out
+    monkeypatch.setenv("PTRUN_DRY_RUN", "1")
+    assert invoke("train", path).out.endswith("Nothing was trained; no run was made.\n")
 
 
 def test_a_flag_beats_its_variable(invoke: Callable[..., Ran], work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -221,6 +266,93 @@ def test_a_fault_in_the_middle_of_training(invoke: Callable[..., Ran], work: Pat
     assert_explained(ran, "recipe tiny.py, line 47: loss failed with RuntimeError: short batch")
 
 
+# Each fails in the second step of training: (what is changed, the line that fails, the error).
+FAULTS = {
+    "forward": (
+        ("nn.Flatten(), ", "nn.Flatten(), Faulty(), "),
+        """
+class Faulty(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        global steps
+        steps += self.training
+        if steps == 2:
+            raise RuntimeError("no luck")  # HERE
+        return x
+""",
+    ),
+    "backward": (
+        ("nn.Flatten(), ", "nn.Flatten(), Faulty(), "),
+        """
+class Faulty(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return Fails.apply(x.requires_grad_())
+
+
+class Fails(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        global steps
+        steps += 1
+        if steps == 2:
+            raise RuntimeError("no luck")  # HERE
+        return gradient
+""",
+    ),
+    "optimizer": (
+        ("return torch.optim.SGD", "return Faulty"),
+        """
+class Faulty(torch.optim.SGD):
+    def step(self, closure=None):
+        global steps
+        steps += 1
+        if steps == 2:
+            raise RuntimeError("no luck")  # HERE
+        return super().step(closure)
+""",
+    ),
+    "schedule": (
+        ('return ptrun.schedule("constant", optimizer, steps)', "return Faulty(optimizer)"),
+        """
+class Faulty(torch.optim.lr_scheduler.LRScheduler):
+    def get_lr(self):
+        if self.last_epoch == 2:
+            raise RuntimeError("no luck")  # HERE
+        return self.base_lrs
+""",
+    ),
+}
+
+
+@pytest.mark.parametrize(("change", "code"), FAULTS.values(), ids=FAULTS.keys())
+def test_a_recipe_raises_in_the_second_step(
+    invoke: Callable[..., Ran], work: Path, change: tuple[str, str], code: str
+) -> None:
+    path = write_recipe(work / "tiny.py", change)
+    path.write_text(path.read_text() + "\n\nsteps = 0\n" + code)
+    line = 1 + [text.endswith("# HERE") for text in path.read_text().splitlines()].index(True)
+    ran = invoke("train", "./tiny.py", "--quiet")
+    assert ran == Ran(1, "", f"error: recipe tiny.py, line {line}: step 2 failed with RuntimeError: no luck\n")
+    (run,) = work.glob("runs/tiny/*")
+    assert not (run / "result.json").exists()
+    ran = invoke("eval", "tiny", "--quiet")
+    assert (ran.code, "no run of tiny in runs is finished" in ran.err) == (2, True)
+
+
+def test_a_last_batch_of_one_sample_that_cannot_be_normalised(invoke: Callable[..., Ran], work: Path) -> None:
+    write_recipe(work / "tiny.py", ("nn.Linear(784, cfg.width)", "nn.Linear(784, cfg.width), nn.BatchNorm1d(10)"))
+    ran = invoke("train", "./tiny.py", "--batch-size", "1437", "--quiet")  # of 1,438 images
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.startswith("error: recipe tiny.py: step 2 failed with ValueError: Expected more than 1 value per ")
+    assert "torch.Size([1, 10])" in ran.err
+    assert ran.err.count("\n") == 1
+    assert not list(work.glob("runs/tiny/*/result.json"))
+    assert invoke("train", "./tiny.py", "--batch-size", "719", "--epochs", "1", "--quiet").code == 0
+
+
 @pytest.mark.parametrize("switch", ["flag", "variable"])
 def test_debug_shows_the_traceback(
     invoke: Callable[..., Ran], work: Path, monkeypatch: pytest.MonkeyPatch, switch: str
@@ -263,6 +395,26 @@ def test_full_disk_behind_stdout(spawn: Callable[..., "object"]) -> None:
         _, err = process.communicate(timeout=60)  # type: ignore[attr-defined]
     assert process.returncode == 1  # type: ignore[attr-defined]
     assert err == "error: writing: No space left on device\n"
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize(("arguments", "code"), [("recipes", 0), ("--version", 0), ("train lenett", 2)])
+def test_closed_streams(closed: str, arguments: str, code: int) -> None:
+    command = [f'"$0" -m ptrun {arguments} {closed}', sys.executable]
+    done = subprocess.run(["sh", "-c", *command], capture_output=True, text=True, timeout=60)
+    assert done.returncode == code
+    assert (done.stdout == "") == (">&-" in closed.split() or code > 0)
+    error = "error: unknown recipe 'lenett'" if code and "2>&-" not in closed else ""
+    assert done.stderr[: len(error) or None] == error
+
+
+def test_a_run_whose_output_nobody_wants_is_trained_all_the_same(work: Path) -> None:
+    write_recipe(work / "tiny.py")
+    command = '"$0" -m ptrun train ./tiny.py --epochs 1 >&- 2>&-; echo $?'
+    done = subprocess.run(["sh", "-c", command, sys.executable], capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr) == ("0\n", "")
+    (result,) = work.glob("runs/tiny/*/result.json")
+    assert json.loads(result.read_text())["status"] == "finished"
 
 
 def test_version(invoke: Callable[..., Ran]) -> None:

@@ -1,6 +1,7 @@
 """The training loop against a bare one written out here, and evaluation against numpy."""
 
 import json
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -172,3 +173,38 @@ def test_fast_dev_run_keeps_nothing_also_when_it_fails(invoke: Invoke, work: Pat
     assert (ran.code, "on purpose" in ran.err) == (2, True)
     assert [path.name for path in work.iterdir()] == ["failing.py"]
     assert list(scratch.iterdir()) == []
+
+
+@pytest.mark.parametrize("folder", ["runs", "one/two", "{work}/one/two"])
+def test_fast_dev_run_removes_the_folders_that_it_made(invoke: Invoke, work: Path, folder: str) -> None:
+    folder = folder.format(work=work)
+    assert invoke("train", STOCHASTIC, "--fast-dev-run", "--output-dir", folder, "--quiet").code == 0
+    assert list(work.iterdir()) == []
+
+
+def test_fast_dev_run_writes_where_runs_will_be_and_leaves_them_alone(invoke: Invoke, work: Path) -> None:
+    kept = work / "my runs" / "kept"
+    kept.mkdir(parents=True)
+    recipe = work / "curious.py"
+    look = "print([path.name for path in Path('my runs').glob('.*/*/*/recipe.py')])"
+    text = STOCHASTIC.read_text().replace("import time\n", "import time\nfrom pathlib import Path\n")
+    recipe.write_text(text.replace("        calls[phase] += 1\n", f"        calls[phase] += 1\n        {look}\n"))
+    ran = invoke("train", recipe, "--fast-dev-run", "--output-dir", "my runs", "--json", "--quiet")
+    assert ran.code == 0, ran.err
+    looks = [line for line in ran.out.splitlines() if line.startswith("[")]
+    assert looks[:2] == ["[]", "['recipe.py']"]  # nothing at the shape check; a run, hidden, from the first step on
+    assert list((work / "my runs").iterdir()) == [kept]
+
+
+@pytest.mark.parametrize("place", ["a file", "in a file", "to be made", "there already"])
+def test_fast_dev_run_refuses_a_folder_in_which_it_cannot_write(invoke: Invoke, work: Path, place: str) -> None:
+    (work / "file").touch()
+    closed = Path("/proc") if os.geteuid() == 0 else work / "closed"  # root can write everywhere but there
+    closed.exists() or closed.mkdir(mode=0o500)
+    before = list(work.iterdir())
+    places = {"a file": "file", "in a file": "file/runs", "to be made": closed / "runs", "there already": closed}
+    ran = invoke("train", STOCHASTIC, "--fast-dev-run", "--output-dir", places[place], "--quiet")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith(f"error: --output-dir {places[place]} cannot be written: ")
+    assert ran.err.count("\n") == 1
+    assert list(work.iterdir()) == before

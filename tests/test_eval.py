@@ -100,6 +100,33 @@ def test_every_word_names_the_same_checkpoint(invoke: Callable[..., Ran], run: P
     assert (report["recipe"], report["data"], report["data_origin"]) == ("quickstart", "digits", "scikit-learn")
 
 
+@pytest.mark.parametrize(("fraction", "chosen_on"), [("0.2", "validation"), ("0", "test")])
+def test_says_which_set_chose_the_best(invoke: Callable[..., Ran], fraction: str, chosen_on: str) -> None:
+    options = ("--data", "digits", "--epochs", "1", "--batch-size", "512", "--val-fraction", fraction, "--quiet")
+    assert invoke("train", "quickstart", *options).code == 0
+    assert evaluated(invoke, "best")["chosen_on"] == chosen_on
+    assert evaluated(invoke, "last")["chosen_on"] is None
+    line = invoke("eval", "best").out.splitlines()[1]
+    assert line.startswith("accuracy ")
+    assert line.endswith(f", n = 359), chosen on the {chosen_on} set")
+    assert invoke("eval", "last").out.splitlines()[1].endswith(", n = 359)")
+
+
+def test_names_the_checkpoint_that_was_used(invoke: Callable[..., Ran], run: Path) -> None:
+    last, previous = (run / "checkpoints" / f"{which}.pt" for which in ("last", "previous"))
+    last.write_bytes(last.read_bytes()[:-1])
+    broken = last.read_bytes()
+    ran = invoke("eval", "last", "--json", "--quiet")
+    report = json.loads(ran.out)
+    assert (ran.code, report["checkpoint"], report["epoch"]) == (0, str(previous), 2)
+    assert ran.err.startswith(f"warning: checkpoint {last} is damaged")
+    assert f"{previous}, epoch 2\n" in invoke("eval", "last").out
+    assert last.read_bytes() == broken  # an evaluation moves nothing
+    previous.unlink()
+    ran = invoke("eval", "last")
+    assert (ran.code, ran.out) == (3, "")
+
+
 def test_best_is_another_checkpoint(invoke: Callable[..., Ran], run: Path) -> None:
     report = evaluated(invoke, "best")
     assert report["checkpoint"] == str(run / "checkpoints" / "best.pt")

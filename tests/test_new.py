@@ -1,5 +1,6 @@
 """`ptrun new`: a recipe of one's own."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -62,6 +63,32 @@ def test_refused(invoke: Callable[..., Ran], work: Path, arguments: list[str], r
     assert ran.err.startswith(f"error: {reason}")
     assert ran.err.count("\n") == 1
     assert list(work.iterdir()) == []
+
+
+def test_copies_a_file_byte_for_byte(invoke: Callable[..., Ran], work: Path) -> None:
+    content = b"# \xff is not UTF-8\r\nx = 1\r\n"
+    (work / "one.py").write_bytes(content)
+    assert invoke("new", "two.py", "--from", "./one.py").code == 0
+    assert (work / "two.py").read_bytes() == content
+
+
+def test_a_source_that_cannot_be_read(invoke: Callable[..., Ran], work: Path) -> None:
+    source = unreadable(work)
+    before = list(work.iterdir())
+    ran = invoke("new", "sub/mine.py", "--from", source)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith(f"error: recipe {source} cannot be read: ")
+    assert ran.err.count("\n") == 1
+    assert list(work.iterdir()) == before
+
+
+def unreadable(work: Path) -> Path:
+    """Return a file that cannot be read; root can read all but some of the kernel's."""
+    if os.geteuid() == 0:
+        return Path("/proc/self/mem")
+    path = work / "closed.py"
+    path.touch(mode=0o200)
+    return path
 
 
 def test_folder_is_a_file(invoke: Callable[..., Ran], work: Path) -> None:

@@ -1,9 +1,14 @@
 """What is read of a recipe without running it, and files that are no recipe."""
 
+import json
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import Ran
 from recipe_text import TINY, write_recipe
 
 from ptrun.config import Layer, resolve
@@ -50,6 +55,58 @@ def test_only_what_needs_no_torch_is_executed(work: Path) -> None:
     assert read.config().model_dump()["lr"] == 0.25
     assert read.presets["fast"] == {"lr": 1.0}
     assert not (work / "touched").exists()
+
+
+# What a recipe may say at its top, and how Config may use it: (before, field, its default).
+FREE = {
+    "a table of modules": ('ACTS = {"relu": nn.ReLU, "tanh": nn.Tanh}', "act: str = 'relu'", "relu"),
+    "an enumeration": (
+        "class Act(StrEnum):\n    RELU = 'relu'\n\n    def module(self):\n        return nn.ReLU()",
+        "act: Act = Act.RELU",
+        "relu",
+    ),
+    "a function": ("def rate(power: int) -> float:\n    return 10.0**power", "rate: float = rate(-2)", 0.01),
+    "a constant of a constant": ("BASE = 2\nSIDE: int = BASE * 14", "side: int = SIDE", 28),
+    "a constant of math": ("import math", "angle: float = math.pi", 3.141592653589793),
+    "modules by other names": (
+        "import torch.nn as nn\nimport torch.nn.functional as F\nfrom torch import optim as opt", "side: int = 3", 3
+    ),
+    "names of several targets": ("LOW = HIGH = 4", "side: int = HIGH", 4),
+}  # fmt: skip
+
+
+def write_free(path: Path, before: str, field: str) -> Path:
+    return write_recipe(
+        path,
+        ("import torch\n", "from enum import StrEnum\nimport torch\n"),
+        ("class Config(ptrun.Config):\n", f"{before}\n\n\nclass Config(ptrun.Config):\n    {field}\n"),
+    )
+
+
+@pytest.mark.parametrize(("before", "field", "default"), FREE.values(), ids=FREE.keys())
+def test_a_recipe_binds_what_it_likes(
+    invoke: Callable[..., Ran], work: Path, before: str, field: str, default: Any
+) -> None:
+    write_free(work / "free.py", before, field)
+    name = field.partition(":")[0]
+    ran = invoke("show", "./free.py", "--json")
+    assert (ran.code, ran.err) == (0, "")
+    assert json.loads(ran.out)["fields"][name]["value"] == default
+    ran = invoke("train", "./free.py", "--max-time", "0s", "--quiet")
+    assert (ran.code, ran.err) == (0, "")
+    (config,) = work.glob("runs/free/*/config.json")
+    assert json.loads(config.read_text())["fields"][name] == {"value": default, "source": "default"}
+
+
+def test_what_a_recipe_binds_is_read_without_torch(work: Path) -> None:
+    paths = [write_free(work / f"free{i}.py", before, field) for i, (before, field, _) in enumerate(FREE.values())]
+    code = (
+        "import sys\nfrom ptrun.main import run\n"
+        "codes = [run(['show', path, '--json']) for path in sys.argv[1:]]\n"
+        "print(codes, [name for name in ('torch', 'numpy') if name in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *map(str, paths)], capture_output=True, text=True, timeout=60)
+    assert done.stderr == f"{[0] * len(FREE)} []\n"
 
 
 @pytest.mark.parametrize(

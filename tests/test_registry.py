@@ -92,3 +92,25 @@ def test_a_local_recipe_is_trained_shown_and_listed(invoke: Callable[..., Ran], 
     assert (result["recipe"], result["data"]) == ("lenet", "digits")
     run = work / result["run"]
     assert (run / "recipe.py").read_bytes() == (work / "recipes" / "lenet.py").read_bytes()
+
+
+def test_a_broken_recipe_is_listed_with_its_fault(invoke: Callable[..., Ran], work: Path) -> None:
+    write_recipe(work / "recipes" / "mine.py")
+    faults = {"broken": b"def model(:", "binary": b"\xff\xfe", "half": b'"""A draft."""'}
+    for name, content in faults.items():
+        (work / "recipes" / f"{name}.py").write_bytes(content)
+    ran = invoke("recipes", "--json")
+    assert (ran.code, ran.err) == (0, "")
+    listed = {entry["name"]: entry for entry in json.loads(ran.out)}
+    assert list(listed) == sorted([*NAMES, "mine", *faults])
+    assert listed["mine"]["summary"] == "One linear layer on digits."
+    assert listed["lenet"]["summary"].startswith("LeNet-5 on MNIST")
+    assert listed["broken"] == {
+        "name": "broken", "aliases": [], "file": "recipes/broken.py",
+        "summary": "recipe recipes/broken.py, line 1 is not valid Python: invalid syntax",
+    }  # fmt: skip
+    assert listed["binary"]["summary"].startswith("recipe recipes/binary.py is not valid Python: 'utf-8' codec")
+    assert listed["half"]["summary"].startswith("recipe recipes/half.py lacks class Config(ptrun.Config), model(…)")
+    table = invoke("recipes")
+    assert (table.code, table.err) == (0, "")
+    assert all(entry["summary"] in table.out for entry in listed.values())

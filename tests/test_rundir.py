@@ -5,12 +5,13 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from conftest import Ran
+from recipe_text import write_recipe
 
 from ptrun.errors import PtrunError, UsageError
 from ptrun.rundir import RunDir, all_runs, create_run, now
@@ -122,6 +123,49 @@ def test_a_torn_line_of_resumes_is_overlooked() -> None:
     with (run.path / "resumes.jsonl").open("w") as file:
         file.write('{"time": "2026-01-02T')
     assert run.active_at() == "2026-01-01T00:00:00+00:00"
+
+
+def test_a_line_after_a_torn_one_is_not_swallowed() -> None:
+    run = make("20260101-000000-a", "2026-01-01T00:00:00+00:00")
+    run.append_line("resumes.jsonl", {"time": "2026-01-02T00:00:00+00:00"})
+    with (run.path / "resumes.jsonl").open("a") as file:
+        file.write('{"time": "2026-01-03T')
+    run.append_line("resumes.jsonl", {"time": "2026-01-04T00:00:00+00:00"})
+    assert (run.path / "resumes.jsonl").read_text().splitlines() == [
+        '{"time": "2026-01-02T00:00:00+00:00"}',
+        '{"time": "2026-01-03T',
+        '{"time": "2026-01-04T00:00:00+00:00"}',
+    ]
+    assert run.active_at() == "2026-01-04T00:00:00+00:00"
+
+
+def test_the_order_of_runs_does_not_depend_on_time_zones(
+    invoke: Callable[..., Ran], work: Path, zone: Callable[[str], None]
+) -> None:
+    write_recipe(work / "tiny.py")
+    created = []
+    for name, hours in (("first", "east-12"), ("second", "west+11")):  # a day earlier by the clock on the wall
+        zone(hours)
+        assert invoke("train", "./tiny.py", "--max-time", "0s", "--name", name, "--quiet").code == 0
+        (run,) = work.glob(f"runs/tiny/*-{name}")
+        created.append(RunDir(run).config()["created"])
+    assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}\+00:00", text) for text in created)
+    assert created == sorted(created)
+    assert [run.suffix for run in all_runs(Path("runs"))] == ["second", "first"]
+    assert [run.suffix for run in sorted(all_runs(Path("runs")), key=lambda run: run.name)] == ["second", "first"]
+
+
+@pytest.fixture
+def zone(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
+    """Return `zone("west+5")`, which moves this process there."""
+
+    def move(hours: str) -> None:
+        monkeypatch.setenv("TZ", hours)
+        time.tzset()
+
+    yield move
+    monkeypatch.undo()
+    time.tzset()
 
 
 def test_json_is_replaced_in_one_step_and_lines_are_appended() -> None:

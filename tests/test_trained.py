@@ -181,3 +181,22 @@ def test_a_word_that_names_nothing(work: Path) -> None:
     (work / "mine.pt").write_bytes(b"not a checkpoint")
     with pytest.raises(DataError, match=r"^checkpoint mine\.pt is damaged or not "):
         ptrun.load("mine.pt")
+
+
+def test_loading_opens_no_data(invoke: Callable[..., Ran], work: Path) -> None:
+    write_recipe(
+        work / "tiny.py", ("    return ptrun.Images", "    open('opened', 'a').close()\n    return ptrun.Images")
+    )
+    assert invoke("train", "./tiny.py", "--epochs", "1", "--quiet").code == 0
+    (work / "opened").unlink()
+    assert ptrun.load("tiny").classes == tuple("0123456789")
+    assert not (work / "opened").exists()
+
+
+def test_the_folder_of_runs_is_that_of_the_commands(
+    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PTRUN_OUTPUT_DIR", str(trained))
+    assert ptrun.load("plain").file.is_relative_to(trained)
+    with pytest.raises(UsageError, match="there is no run of lenet in "):
+        ptrun.load("lenet", output_dir=tmp_path)

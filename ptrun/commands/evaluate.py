@@ -46,12 +46,19 @@ def evaluate_target(
         "recipe": trained.recipe.name,
         "checkpoint": str(trained.file),
         "epoch": trained.epoch,
-        "chosen_on": trained.best["chosen_on"] if trained.best and target.which == "best" else None,
+        "chosen_on": _chosen_on(trained, target, opened.name),
         "data": opened.name,
         "data_origin": opened.origin,
         **document(scores, opened.classes),
     }
     return report | {"report": _write(trained, opened.name, report)}
+
+
+def _chosen_on(trained: Trained, target: Target, data: str) -> str | None:
+    """Return the split that chose this checkpoint, if it is one of the set evaluated."""
+    if trained.best is None or target.which != "best" or data != trained.data["name"]:
+        return None
+    return str(trained.best["chosen_on"])
 
 
 def _recorded_data_dir(run: RunDir | None) -> Path | None:

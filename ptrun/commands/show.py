@@ -33,7 +33,11 @@ def new(file: Path, source: str) -> Path:
     """Copy a recipe to a new file and return its path; never write over a file."""
     if file.suffix != ".py":
         raise UsageError(f"a recipe is a Python file: ptrun new {file}.py --from {source}")
-    content = find_recipe(source).read_bytes()
+    original = find_recipe(source)
+    try:
+        content = original.read_bytes()
+    except OSError as error:
+        raise UsageError(f"recipe {original} cannot be read: {error.strerror}") from None
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         with file.open("xb") as target:

@@ -54,8 +54,8 @@ def fast_dev_run(plan: Plan, display: Callable[[Job], Display]) -> dict[str, Any
             load_checkpoint(RunDir(Path(result["run"])).checkpoint("last"))
     finally:
         with suppress(OSError):  # not there, or no longer empty
-            for folder in made:
-                folder.rmdir()
+            for above in made:
+                above.rmdir()
     return result | {"run": None}
 
 
@@ -93,8 +93,6 @@ def _train_in(run: RunDir, job: Job, plan: Plan, display: Callable[[Job], Displa
             runlog.text("config", _markdown(plan.resolved))
         with closing(display(job)) as shown, Interrupt() as interrupt:
             session = Session(job, run, runlog, shown, plan.machine, interrupt)
-            if plan.resumption and plan.resumption.target.which != "last":
-                session.save("last")  # the epochs after it are given up, here and in metrics.jsonl
             reason = session.train()
             scores = session.final_scores(reason)
         if scores is None and interrupt.signal is not None:  # it may have come during the last evaluation
