@@ -115,12 +115,16 @@ def split_arguments(
     while queue:
         token = queue.pop(0)
         key = token.partition("=")[0]
+        if token == "--":  # only words follow
+            recipe = queue.pop(0) if recipe is None and queue else recipe
+            fields += queue
+            break
         if key in flags or (key in valued and "=" in token):
             own.append(token)
         elif key in valued:
             own += [token, *queue[:1]]
             del queue[:1]
-        elif token.startswith("-") or "=" in token:
+        elif token.startswith("-") or ("=" in token and "/" not in key):  # ./a=b.py is a file
             fields.append(token)
         elif recipe is None and not (fields and fields[-1].startswith("-") and "=" not in fields[-1]):
             recipe = token

@@ -1,9 +1,10 @@
 """Replace a file in one step: a reader, a crash or a full disk meets the old one or the new one, never half of one."""
 
-import json
 import os
 from pathlib import Path
 from typing import Any
+
+from ptrun.formats import as_json
 
 
 def replace_file(path: Path, content: bytes | memoryview, keep_as: Path | None = None) -> None:
@@ -40,7 +41,7 @@ def _keep(path: Path, keep_as: Path) -> None:
 
 def replace_json(path: Path, document: Any) -> None:
     """Write `document` to `path` as indented JSON."""
-    replace_file(path, (json.dumps(document, indent=2, ensure_ascii=False) + "\n").encode())
+    replace_file(path, (as_json(document, indent=2) + "\n").encode())
 
 
 def _flush_directory(path: Path) -> None:

@@ -1,9 +1,11 @@
 """The command line: what can be asked, who does it, and how the result is printed."""
 
-import json
 import os
 import shlex
+import sys
 from collections.abc import Callable
+from contextlib import redirect_stdout
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,6 +15,7 @@ from typer import Argument, Option
 from ptrun import __version__, options
 from ptrun.arguments import FieldArguments, RecipeCommand
 from ptrun.errors import PtrunError, UsageError
+from ptrun.formats import as_json
 from ptrun.interrupt import EXIT_CODES
 
 app = typer.Typer(
@@ -84,17 +87,11 @@ def train(
     plan = make_plan(recipe, _fields(ctx), os.environ, Request(flags, preset, config, resume, force, command))
     stderr = open_stderr(quiet=quiet)
     import_torch()
-    if dry_run:
-        from ptrun.commands.dry_run import dry_run as build_only
-
-        _print(build_only(plan), as_json, print_dry_run)
-        return
-    from ptrun.commands import train as trainer
-
-    run = trainer.fast_dev_run if fast_dev_run else trainer.train
-    result = run(plan, lambda job: open_display(stderr, job, quiet=quiet))
-    _print(result, as_json, print_train_result)
-    if result["status"] == "interrupted":
+    display = partial(open_display, stderr, quiet=quiet)
+    with redirect_stdout(sys.stderr):  # what a recipe prints is no result
+        result = _train(plan, display, dry_run=dry_run, fast=fast_dev_run)
+    _print(result, as_json, print_dry_run if dry_run else print_train_result)
+    if result.get("status") == "interrupted":
         stderr.print(how_to_continue(result), soft_wrap=True)  # one line, to be copied
         raise typer.Exit(EXIT_CODES[result["reason"]])
 
@@ -125,7 +122,8 @@ def evaluate(
 
     # What is wrong is found before torch is loaded.
     data = check_name(data)
-    check_device_name(device or "auto")
+    device = "auto" if device is None else device
+    check_device_name(device)
     target = find_checkpoint(word, output_dir)
     if recipe is not None:
         find_outline(recipe)
@@ -135,7 +133,8 @@ def evaluate(
     import_torch()
     from ptrun.commands.evaluate import evaluate_target
 
-    report = evaluate_target(target, data=data, data_dir=data_dir, device=device or "auto", recipe=recipe)
+    with redirect_stdout(sys.stderr):  # what a recipe prints is no result
+        report = evaluate_target(target, data=data, data_dir=data_dir, device=device, recipe=recipe)
     _print(report, as_json, print_report)
     if require_accuracy is not None and report["accuracy"] < require_accuracy:
         raise PtrunError(f"accuracy {report['accuracy']:.4f} is below the required {require_accuracy:g}")
@@ -184,8 +183,17 @@ def _fields(ctx: typer.Context) -> FieldArguments:
     return ctx.obj
 
 
-def _print(result: Any, as_json: bool, show: Callable[[Any], None]) -> None:
-    if as_json:
-        print(json.dumps(result, indent=2, ensure_ascii=False))
+def _train(plan: Any, display: Any, *, dry_run: bool, fast: bool) -> dict[str, Any]:
+    from ptrun.commands import dry_run as building
+    from ptrun.commands import train as training
+
+    if dry_run:
+        return building.dry_run(plan)
+    return (training.fast_dev_run if fast else training.train)(plan, display)
+
+
+def _print(result: Any, json: bool, show: Callable[[Any], None]) -> None:
+    if json:
+        print(as_json(result, indent=2))
     else:
         show(result)

@@ -82,17 +82,17 @@ def preset_layer(recipe: str, presets: Mapping[str, Mapping[str, Any]], name: st
 def file_layer(path: Path) -> Layer:
     """Return the fields of a TOML file, or of the config.json of a run."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")  # some editors begin with a byte order mark
         document = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
     except OSError as error:
         raise UsageError(f"--config {path}: {error.strerror}") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"--config {path} is neither TOML nor JSON: {error}") from None
     try:
         if "fields" in document:  # a run's config.json keeps each value beside its source
             document = {name: entry["value"] for name, entry in document["fields"].items()}
-        return Layer(str(path), dict(document))
-    except (AttributeError, KeyError, TypeError, ValueError):
+        return Layer(str(path), {**document})
+    except (AttributeError, KeyError, TypeError):
         raise UsageError(f"--config {path} must hold fields and values, like `lr = 0.1`") from None
 
 

@@ -38,7 +38,7 @@ def train_epoch(job: Job, on_step: Hook) -> str | None:
     for images, labels in job.data.train.batches(job.cfg.batch_size, epoch=position.epoch, start=position.seen):
         try:
             logits, losses = train_step(job, images, labels)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise _explained(error, job) from error
         job.meter.add(losses, logits, labels)
         position.seen += len(labels)
@@ -63,7 +63,7 @@ def train_step(job: Job, images: Tensor, labels: Tensor) -> tuple[Tensor, Tensor
     return logits, losses
 
 
-def _explained(error: Exception, job: Job) -> PtrunError:
+def _explained(error: BaseException, job: Job) -> PtrunError:
     if isinstance(error, PtrunError):
         return error
     return PtrunError(explain(error, job.recipe.outline, f"step {job.position.step + 1}"))

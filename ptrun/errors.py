@@ -22,6 +22,14 @@ class DataError(PtrunError):
     exit_code = 3
 
 
+def check_utf8(what: str, text: str) -> None:
+    """Raise UsageError for a name whose bytes are not UTF-8: it can be neither printed nor written down."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise UsageError(f"{what} {text!r} is not UTF-8; choose another name or rename it") from None
+
+
 def did_you_mean(word: str, options: Iterable[str]) -> str:
     """Return "; did you mean 'X'?" for the closest option, or an empty string."""
     close = get_close_matches(word, list(options), n=1, cutoff=0.6)

@@ -1,4 +1,8 @@
-"""How numbers are written: 99.45 %, 58.2 s."""
+"""How values are written: 99.45 %, 58.2 s, JSON."""
+
+import json
+import math
+from typing import Any
 
 
 def percent(share: float) -> str:
@@ -14,3 +18,16 @@ def duration(seconds: float) -> str:
     if minutes < 60:
         return f"{minutes} min {rest:02d} s"
     return f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def as_json(document: Any, indent: int | None = None) -> str:
+    """Return a document as JSON; numbers that are not finite, which JSON does not have, become null."""
+    return json.dumps(_finite(document), indent=indent, ensure_ascii=False, allow_nan=False, default=str)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -35,9 +35,10 @@ class Interrupt:
 
 @contextmanager
 def ending_at_once() -> Iterator[None]:
-    """Let Ctrl-C end the process: a C extension that meets a KeyboardInterrupt while it is loaded aborts."""
-    before = signal.signal(signal.SIGINT, signal.SIG_DFL)
+    """Let a signal end the process: a C extension that meets an exception while it is loaded aborts."""
+    before = {number: signal.signal(number, signal.SIG_DFL) for number in SIGNALS}
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)

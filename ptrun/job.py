@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
+from ptrun.checkpoint import check_savable
 from ptrun.clock import Stopwatch
 from ptrun.config import Config
 from ptrun.data.images import Opened
@@ -164,7 +165,9 @@ def build(recipe: Recipe, cfg: Config, data: Opened, device: torch.device) -> Jo
     check_output(recipe, model, data, cfg)
     optimizer = recipe.optimizer(model, cfg)
     scheduler = recipe.schedule(optimizer, cfg.epochs * count_steps(data, cfg), cfg)
-    return Job(recipe, cfg, device, data, model, model_fields, optimizer, scheduler, Meter(device))
+    job = Job(recipe, cfg, device, data, model, model_fields, optimizer, scheduler, Meter(device))
+    check_savable(job.state_dict())
+    return job
 
 
 def check_output(recipe: Recipe, model: nn.Module, data: Opened, cfg: Config) -> None:
@@ -173,7 +176,7 @@ def check_output(recipe: Recipe, model: nn.Module, data: Opened, cfg: Config) ->
     try:
         with torch.no_grad():
             output = model.eval()(images)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         doing = f"the model on a batch of shape {list(images.shape)}"
         raise UsageError(explain(error, recipe.outline, doing)) from error
     expected = (len(images), len(data.classes))

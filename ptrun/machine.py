@@ -3,11 +3,14 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from ptrun.clock import parse_duration
-from ptrun.errors import UsageError
+from ptrun.errors import UsageError, check_utf8
+
+LONGEST = 10**12  # steps or seconds between two checkpoints
 
 
 @dataclass(frozen=True)
@@ -18,7 +21,8 @@ class Cadence:
     seconds: float | None = None
 
     def __str__(self) -> str:
-        return f"{self.seconds:g}s" if self.steps is None else str(self.steps)
+        # All digits and no exponent, so that `parse_cadence` gives back the very same.
+        return str(self.steps) if self.seconds is None else f"{Decimal(repr(self.seconds)).normalize():f}s"
 
 
 @dataclass(frozen=True)
@@ -45,23 +49,26 @@ class Machine:
 
 def make_machine(flags: Mapping[str, Any], recorded: Mapping[str, Any] | None = None) -> Machine:
     """Return the flags that were given (not None), over those `recorded` in the run that is resumed, over defaults."""
-    before = dict(recorded or {})
+    given = {name: value for name, value in flags.items() if value is not None}
+    before = {name: value for name, value in (recorded or {}).items() if name not in given}
     if before.get("data_dir"):
         before["data_dir"] = Path(before["data_dir"])
     if before.get("checkpoint_every"):
         before["checkpoint_every"] = parse_cadence(before["checkpoint_every"])
-    machine = Machine(**before | {name: value for name, value in flags.items() if value is not None})
+    machine = Machine(**before | given)
     check_device_name(machine.device)
+    check_utf8("--output-dir", str(machine.output_dir))
     return machine
 
 
 def parse_cadence(text: str) -> Cadence:
     """Return what --checkpoint-every says: `500` is steps, `30s` (or `2m`) is time."""
-    steps = text.isascii() and text.isdecimal()
-    cadence = Cadence(steps=int(text)) if steps else Cadence(seconds=parse_duration(text, "--checkpoint-every"))
-    if not (cadence.steps or cadence.seconds):
+    number = parse_duration(text, "--checkpoint-every")
+    if number == 0:
         raise UsageError(f"--checkpoint-every {text} would save without end; write steps (500) or a time (30s)")
-    return cadence
+    if number > LONGEST:
+        raise UsageError(f"--checkpoint-every is above {LONGEST:,}, and no training lasts that long; leave it out")
+    return Cadence(steps=int(text)) if text.isascii() and text.isdecimal() else Cadence(seconds=number)
 
 
 def check_device_name(name: str) -> None:

@@ -1,8 +1,11 @@
 """The entry point: the one place where errors become sentences and exit codes."""
 
 import os
+import signal
 import sys
 import traceback
+from contextlib import suppress
+from types import FrameType
 
 from ptrun.cli import app
 from ptrun.errors import PtrunError
@@ -12,7 +15,8 @@ OFF = {"", "0", "false", "no", "off"}
 
 def main() -> None:
     """Run the command line of this process and exit with its code."""
-    _replace_closed_streams()
+    _prepare_streams()
+    signal.signal(signal.SIGTERM, _end)
     sys.exit(run(sys.argv[1:]))
 
 
@@ -41,15 +45,21 @@ def run(arguments: list[str]) -> int:
         return _explain(error.format_message().rstrip("."), 2, debug)
 
 
-def _replace_closed_streams() -> None:
-    """Let what is written to a closed stdout or stderr (`ptrun … >&-`) go nowhere, and not into the next open file."""
+def _prepare_streams() -> None:
+    """Let closed streams (`ptrun … >&-`) go nowhere, and characters that the terminal does not have become "?"."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w"))
+        getattr(sys, name).reconfigure(errors="replace")
+
+
+def _end(number: int, _: FrameType | None) -> None:
+    sys.exit(128 + number)  # and not at once: temporary folders and locks are given back
 
 
 def _explain(message: str, code: int, debug: bool) -> int:
     if debug:
         traceback.print_exc()
-    print(f"error: {message}", file=sys.stderr)
+    with suppress(OSError):  # a full disk behind stderr does not change the exit code
+        print(f"error: {message}", file=sys.stderr)
     return code

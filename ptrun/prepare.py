@@ -29,7 +29,7 @@ def prepare(plan: Plan, *, fast: bool = False) -> tuple[Job, Plan]:
     """
     device = find_device(plan.machine.device)
     recipe = Recipe(plan.outline)
-    cfg = recipe.config(plan.resolved.config)
+    cfg = plan.resolved.config
     spec = recipe.data(cfg)
     data = open_images(
         spec,

@@ -1,11 +1,8 @@
 """A recipe with its functions, called through one place so that a fault in one of them is explained."""
 
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.util import module_from_spec, spec_from_file_location
-from types import ModuleType
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -40,12 +37,9 @@ class Recipe:
     def __init__(self, outline: Outline) -> None:
         self.outline = outline
         self.name = outline.name
-        self._module = _import(outline)
-
-    def config(self, config: Config) -> Config:
-        """Return the same values as the module's own `Config`, whose methods the module may use."""
-        with self._explained("Config"):
-            return cast(Config, self._module.Config(**config.model_dump()))
+        self._module = outline.module
+        with self._explained("importing it"):
+            exec(compile(outline.rest, str(outline.path.absolute()), "exec"), self._module.__dict__)
 
     def model(self, cfg: Config) -> tuple[nn.Module, set[str]]:
         """Return a new network, [B, C, H, W] -> logits [B, K], and the names of the fields it was built from."""
@@ -93,27 +87,14 @@ class Recipe:
             yield
         except PtrunError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise UsageError(explain(error, self.outline, function)) from error
 
 
-def explain(error: Exception, outline: Outline, doing: str) -> str:
+def explain(error: BaseException, outline: Outline, doing: str) -> str:
     """Return one sentence for an exception out of a recipe's code: file, line, what it was doing, and the error."""
     first = str(error).strip().partition("\n")[0]
     return f"recipe {outline.path}{line_in(outline.path, error)}: {doing} failed with {type(error).__name__}: {first}"
-
-
-def _import(outline: Outline) -> ModuleType:
-    spec = spec_from_file_location(f"ptrun_recipe_{outline.path.stem}", outline.path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = module_from_spec(spec)
-    sys.modules[module.__name__] = module
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        raise UsageError(explain(error, outline, "importing it")) from error
-    return module
 
 
 class _Reads:

@@ -1,8 +1,9 @@
 """Which recipes there are: `./recipes/NAME.py`, then the shipped ones, or any path."""
 
+from contextlib import suppress
 from pathlib import Path
 
-from ptrun.errors import UsageError, did_you_mean
+from ptrun.errors import UsageError, check_utf8, did_you_mean
 from ptrun.outline import Outline, aliases_of, read_outline
 
 PACKAGE = Path(__file__).parent
@@ -28,11 +29,13 @@ def recipe_paths() -> dict[str, Path]:
 
 def find_recipe(word: str) -> Path:
     """Return the file of a recipe given by name, alias or path; raise UsageError if there is none."""
+    check_utf8("recipe", word)
     if word.endswith(".py") or "/" in word:
         path = Path(word)
-        if not path.is_file():
-            raise UsageError(f"recipe file {word} does not exist; ptrun new {word} --from lenet writes one")
-        return path
+        with suppress(OSError):  # not even a path, if it is too long for one
+            if path.is_file():
+                return path
+        raise UsageError(f"recipe file {word} does not exist; ptrun new {word} --from lenet writes one")
     paths = recipe_paths()
     if word in paths:
         return paths[word]

@@ -28,7 +28,10 @@ def read_state(target: Target) -> tuple[dict[str, Any], Path]:
                     f"run {target.run.path} has no checkpoint yet: it is in its first epoch, or was stopped there"
                 ) from None
             raise
-        state = load_checkpoint(previous)
+        try:
+            state = load_checkpoint(previous)
+        except DataError:
+            raise error from None  # of `last`, which was asked for
         position = state["position"]
         log.warning(
             "%s; going back to the one before it, at step %d (epoch %d)", error, position["step"], position["epoch"]
@@ -45,7 +48,7 @@ def check_weights(model: nn.Module, weights: Mapping[str, Tensor], origin: str) 
         "of another shape": [
             f"{name} {list(weights[name].shape)} for {list(own[name].shape)}"
             for name in own
-            if name in weights and weights[name].shape != own[name].shape
+            if isinstance(own[name], Tensor) and name in weights and weights[name].shape != own[name].shape
         ],
     }
     found = [

@@ -1,11 +1,12 @@
 """A run directory, `runs/<recipe>/<YYYYmmdd-HHMMSS>-<suffix>/`: everything that happened in one training."""
 
 import json
+import logging
 import os
 import re
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,7 +17,10 @@ from filelock import FileLock, Timeout
 from ptrun.atomic import replace_json
 from ptrun.errors import PtrunError, UsageError
 
+log = logging.getLogger("ptrun")
+
 RUN_NAME = re.compile(r"\d{8}-\d{6}-.+")
+LONGEST_NAME = 255 - len("20261201-093000-")  # bytes: file systems allow 255
 
 
 @dataclass(frozen=True)
@@ -50,9 +54,9 @@ class RunDir:
         return self.path / "checkpoints" / f"{which}.pt"
 
     def config(self) -> dict[str, Any]:
-        """Return config.json: recipe, created, fields, machine."""
+        """Return config.json, with everything that `train` writes there."""
         document = self._read("config.json")
-        if document is None:
+        if document is None or not _is_complete(document):
             raise UsageError(f"{self.path} is not a run: its config.json is missing or damaged")
         return document
 
@@ -68,16 +72,12 @@ class RunDir:
     def finished(self) -> bool:
         """Whether training ended by itself, after its last epoch or at --max-time."""
         result = self.result()
-        return result is not None and result["status"] == "finished"
+        return result is not None and result.get("status") == "finished"
 
     def active_at(self) -> str:
         """Return the ISO time at which this run was last started or resumed."""
-        resumes = self.path / "resumes.jsonl"
-        lines = resumes.read_text(encoding="utf-8").splitlines() if resumes.is_file() else []
-        for line in reversed(lines):
-            with suppress(ValueError):  # a torn line, left by a crash
-                return str(json.loads(line)["time"])
-        return str(self.config()["created"])
+        times = [note["time"] for note in read_lines(self.path / "resumes.jsonl") if isinstance(note.get("time"), str)]
+        return str(times[-1] if times else self.config()["created"])
 
     def lock(self) -> FileLock:
         """Return the held lock of this run; raise PtrunError if another process is training in it."""
@@ -103,10 +103,15 @@ class RunDir:
 
     def _read(self, name: str) -> dict[str, Any] | None:
         try:
-            document = json.loads((self.path / name).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+            return _parse_object((self.path / name).read_bytes())
+        except OSError:
             return None
-        return document if isinstance(document, dict) else None
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """Return the JSON objects of a file that has one a line; a line torn by a crash, or damaged, is none."""
+    lines = path.read_bytes().splitlines() if path.is_file() else []
+    return [document for line in lines if (document := _parse_object(line)) is not None]
 
 
 def now() -> str:
@@ -116,8 +121,12 @@ def now() -> str:
 
 def check_run_name(name: str | None) -> None:
     """Raise UsageError unless the name of a run can end in `name`."""
-    if name is not None and not re.fullmatch(r"[\w][\w.-]{0,63}", name):
+    if name is None:
+        return
+    if not re.fullmatch(r"[\w][\w.-]{0,63}", name):
         raise UsageError(f"--name {name!r} must be up to 64 letters, digits, '_', '.' or '-'")
+    if len(os.fsencode(name)) > LONGEST_NAME:
+        raise UsageError(f"--name {name!r} must be up to {LONGEST_NAME} bytes; it has {len(os.fsencode(name))}")
 
 
 def create_run(output_dir: Path, recipe: str, name: str | None) -> RunDir:
@@ -155,5 +164,42 @@ def all_runs(output_dir: Path) -> list[RunDir]:
 def _scan(output_dir: Path) -> Iterator[RunDir]:
     for file in output_dir.glob("*/*/config.json"):
         run = RunDir(file.parent)
-        if RUN_NAME.fullmatch(run.name) and run._read("config.json"):
+        if not RUN_NAME.fullmatch(run.name):
+            continue
+        try:
+            run.config()
+        except UsageError as error:
+            log.warning("%s; it is left out", error)
+        else:
             yield run
+
+
+def _is_complete(config: dict[str, Any]) -> bool:
+    match config:
+        case {
+            "recipe": str(),
+            "created": str(),
+            "fields": dict(fields),
+            "model_fields": list(model_fields),
+            "machine": {
+                "device": str(),
+                "data_dir": str() | None,
+                "checkpoint_every": str() | None,
+                "log_interval": int(log_interval),
+                **unknown,
+            },
+        } if log_interval > 0 and not unknown:
+            return all(isinstance(name, str) for name in model_fields) and all(map(_is_setting, fields.values()))
+    return False
+
+
+def _is_setting(entry: Any) -> bool:
+    return isinstance(entry, dict) and "value" in entry and isinstance(entry.get("source"), str)
+
+
+def _parse_object(text: bytes) -> dict[str, Any] | None:
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return document if isinstance(document, dict) else None

@@ -8,7 +8,7 @@ from typing import Any
 from torch.utils.tensorboard import SummaryWriter
 
 from ptrun.atomic import replace_file
-from ptrun.rundir import RunDir
+from ptrun.rundir import RunDir, read_lines
 
 STEP_TAGS = {
     "loss": "train/running_loss",
@@ -74,14 +74,15 @@ class RunLog:
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
-    """Return the whole lines of metrics.jsonl; a torn last line, left by a crash, is not one."""
-    rows = []
-    for line in path.read_text(encoding="utf-8").splitlines() if path.is_file() else []:
-        try:
-            rows.append(json.loads(line))
-        except ValueError:
-            break
-    return rows
+    """Return the rows of metrics.jsonl; a line torn by a crash, or damaged, is none."""
+    return [row for row in read_lines(path) if _is_row(row)]
+
+
+def _is_row(document: dict[str, Any]) -> bool:
+    match document:
+        case {"kind": "step" | "epoch", "epoch": int() | float(), "step": int(), **numbers}:
+            return all(value is None or isinstance(value, int | float) for value in numbers.values())
+    return False
 
 
 def _keep_until(path: Path, epoch: int, step: int) -> list[dict[str, Any]]:

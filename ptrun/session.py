@@ -127,9 +127,12 @@ class Session:
         job = self.job
         return PtrunError(
             f"{what} at step {job.position.step} (learning rate {job.learning_rate:.3g}, "
-            f"gradient norm {gradient_norm(job):.3g}); training stopped, the checkpoint before it is intact. "
-            "Try a lower --lr"
+            f"gradient norm {gradient_norm(job):.3g}); training stopped, {self._kept()}. Try a lower --lr"
         )
+
+    def _kept(self) -> str:
+        there = self.run.checkpoint("last").exists()
+        return "the checkpoint before it is intact" if there else "before the first checkpoint"
 
     def _checkpoint_due(self) -> bool:
         cadence = self.machine.checkpoint_every

@@ -46,7 +46,7 @@ def print_report(report: dict[str, Any]) -> None:
         ("loss", f"{report['loss']:.4f}"),
     ]
     print_pairs(pairs)
-    console = console_for(sys.stdout)
+    console = console_for(sys.stdout, wide=True)  # a number is never cut or wrapped
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("class", "precision", "recall", "F1", "support"):
         table.add_column(heading, justify="left" if heading == "class" else "right")
@@ -61,7 +61,7 @@ def print_report(report: dict[str, Any]) -> None:
 
 def print_dry_run(plan: dict[str, Any]) -> None:
     """Print what a training would do."""
-    console = console_for(sys.stdout)
+    console = console_for(sys.stdout, wide=True)
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("layer", "output", "parameters"):
         table.add_column(heading, justify="right" if heading == "parameters" else "left")

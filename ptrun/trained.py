@@ -84,8 +84,11 @@ def load_target(target: Target, recipe: str | None, device: torch.device) -> Tra
     """Return the model of a checkpoint that was found; otherwise as `load`."""
     state, file = read_state(target)
     loaded = Recipe(_outline(target, state, recipe))
-    config = loaded.config(_config(loaded.outline, state["fields"]))
+    config = _config(loaded.outline, state["fields"])
     model, _ = loaded.model(config)
+    channels, size = state["data"]["shape"][0], state["data"]["size"]
+    with torch.no_grad():
+        model.eval()(torch.zeros(1, channels, size, size))  # gives lazy modules their shapes
     check_weights(model, state["model"], str(file))
     model.load_state_dict(state["model"])
     return Trained(

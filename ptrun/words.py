@@ -1,9 +1,10 @@
 """Checkpoint words: what `lenet`, `last`, `best`, a run's name, a run directory or a file means, in every command."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ptrun.errors import UsageError, did_you_mean
+from ptrun.errors import UsageError, check_utf8, did_you_mean
 from ptrun.registry import find_recipe, recipe_paths
 from ptrun.rundir import RunDir, all_runs
 
@@ -27,11 +28,16 @@ class Target:
 
 def find_checkpoint(word: str, output_dir: Path) -> Target:
     """Return what `word` names; raise UsageError, with what there is instead, if it names nothing."""
-    path = Path(word)
-    if path.is_file() and path.suffix != ".py":
-        return _from_file(path)
-    if path.is_dir() and (path / "config.json").is_file():
-        return Target(RunDir(path))
+    if not word:
+        raise UsageError("the word for a checkpoint is empty; write a recipe, last, best, a run, a directory or a file")
+    check_utf8("the word", word)
+    check_utf8("--output-dir", str(output_dir))
+    with suppress(OSError):  # not even a path, if it is too long for one
+        path = Path(word)
+        if path.is_file() and path.suffix != ".py":
+            return _from_file(path)
+        if path.is_dir() and (path / "config.json").is_file():
+            return Target(RunDir(path))
     runs = all_runs(output_dir)
     if word in ("last", "best"):
         if not runs:

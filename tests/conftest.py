@@ -1,5 +1,6 @@
 """Two ways to run the real command line: in this process (fast), and as a process of its own (signals, start-up)."""
 
+import logging
 import os
 import subprocess
 import sys
@@ -35,6 +36,7 @@ def _isolated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setattr(logging.getLogger("ptrun"), "handlers", [])  # else messages go to the stderr of an earlier test
     work = tmp_path / "work"
     work.mkdir()
     monkeypatch.chdir(work)

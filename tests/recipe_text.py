@@ -1,6 +1,9 @@
 """A small recipe as text, so that a test can break it in one place."""
 
 from pathlib import Path
+from typing import Any
+
+from ptrun.machine import Machine
 
 TINY = '''\
 """One linear layer on digits.
@@ -61,3 +64,14 @@ def write_recipe(path: Path, *changes: tuple[str, str]) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
     return path
+
+
+def config_of(recipe: str, created: str) -> dict[str, Any]:
+    """Return the config.json of a run, complete, with one field."""
+    return {
+        "recipe": recipe,
+        "created": created,
+        "fields": {"lr": {"value": 0.1, "source": "x"}},
+        "model_fields": [],
+        "machine": Machine().as_json(),
+    }

@@ -16,7 +16,7 @@ from recipe_text import write_recipe
 from ptrun.arguments import FieldArguments, split_arguments
 from ptrun.clock import parse_duration
 from ptrun.errors import UsageError
-from ptrun.machine import Cadence, parse_cadence
+from ptrun.machine import Cadence, Machine, make_machine, parse_cadence
 from ptrun.outline import read_outline
 
 VALUED, FLAGS = {"--device", "--config"}, {"--json", "-q"}
@@ -151,7 +151,8 @@ def test_machine_option_without_its_value_does_not_take_the_recipe(invoke: Calla
 def test_split_keeps_every_token_once(args: list[str]) -> None:
     split = split_arguments(args, VALUED, FLAGS, lambda _, word: word == "tiny")
     recipe = [] if split.recipe is None else [split.recipe]
-    assert Counter(split.own + split.fields + recipe) == Counter(args)
+    kept, dropped = Counter(split.own + split.fields + recipe), Counter(["--"])
+    assert kept == Counter(args) or kept + dropped == Counter(args)  # the end of options is no token of anyone
     assert split.options == ["--config", "--device", "--json", "-q"]
     assert all(token in FLAGS | VALUED or token in args for token in split.own)
 
@@ -218,3 +219,35 @@ def test_cadence(text: str, cadence: Cadence) -> None:
 def test_cadence_refused(text: str) -> None:
     with pytest.raises(UsageError, match=r"^--checkpoint-every "):
         parse_cadence(text)
+
+
+@pytest.mark.parametrize("seconds", [0.00001, 0.1, 30.0, 1_080_000.0, 1e12, 123456.789])
+def test_a_recorded_cadence_is_read_back_exactly(seconds: float) -> None:
+    assert parse_cadence(str(Cadence(seconds=seconds))) == Cadence(seconds=seconds)
+    assert parse_cadence(str(Cadence(steps=10**12))) == Cadence(steps=10**12)
+
+
+@pytest.mark.parametrize("text", ["9" * 5000, "9" * 5000 + "s", "9" * 400 + "h", "1000000000001"])
+def test_a_cadence_beyond_all_use_is_refused(invoke: Callable[..., Ran], text: str) -> None:
+    reason = "--checkpoint-every is above 1,000,000,000,000, and no training lasts that long; leave it out"
+    assert invoke("train", "lenet", "--checkpoint-every", text) == Ran(2, "", f"error: {reason}\n")
+
+
+def test_what_is_recorded_does_not_matter_where_a_flag_is_given() -> None:
+    recorded = {"device": "abacus", "checkpoint_every": "1.08e+06s", "log_interval": 7, "data_dir": None}
+    flags = {"device": "cpu", "checkpoint_every": Cadence(steps=5), "log_interval": None}
+    assert make_machine(flags, recorded) == Machine(device="cpu", checkpoint_every=Cadence(steps=5), log_interval=7)
+
+
+@pytest.mark.parametrize("line", ["-- lenet", "--lr 0.05 -- lenet", "lenet --lr 0.05 --", "--json -- lenet lr=0.05"])
+def test_two_dashes_end_the_options(invoke: Callable[..., Ran], line: str) -> None:
+    ran = invoke("show", "--json", *line.split())
+    assert ran.code == 0, ran.err
+    assert json.loads(ran.out)["recipe"] == "lenet"
+    assert fields(ran) == ({"lr": 0.05} if "0.05" in line else {})
+
+
+def test_a_path_with_an_equals_sign_is_a_recipe(invoke: Callable[..., Ran], work: Path) -> None:
+    for path in ("./a=b.py", str(work / "a=b.py"), "./c=d/tiny.py"):
+        write_recipe(work / path)
+        assert fields(invoke("show", path, "lr=0.05", "--json")) == {"lr": 0.05}

@@ -91,6 +91,9 @@ def test_train_records_what_show_reports(
         ("list.json", b"[1, 2]", "must hold fields and values, like `lr = 0.1`"),
         ("number.json", b"3", "must hold fields and values, like `lr = 0.1`"),
         ("null.json", b"null", "must hold fields and values, like `lr = 0.1`"),
+        ("pairs.json", b"[[1, 2]]", "must hold fields and values, like `lr = 0.1`"),
+        ("deep.json", b'{"lr":' + b"[" * 100_000 + b"]" * 100_000 + b"}", "is neither TOML nor JSON"),
+        ("deep.toml", b"lr = " + b"[" * 5_000 + b"]" * 5_000, "is neither TOML nor JSON"),
         ("half.json", b'{"fields": {"lr": 0.1}}', "must hold fields and values, like `lr = 0.1`"),
         ("odd.json", b'{"fields": 3}', "must hold fields and values, like `lr = 0.1`"),
         ("section.toml", b"[optim]\nlr = 0.1", "tiny: no field 'optim' (section.toml)"),
@@ -225,3 +228,9 @@ def test_bounds_as_text(tiny: Path) -> None:
         "nesterov": "bool",
         "clip": "float | none, > 0",
     }
+
+
+def test_a_byte_order_mark_is_overlooked(invoke: Callable[..., Ran], work: Path, tiny: Path) -> None:
+    for name, content in (("mark.toml", b"lr = 0.3"), ("mark.json", b'{"lr": 0.3}')):
+        (work / name).write_bytes(b"\xef\xbb\xbf" + content)
+        assert shown(invoke("show", tiny, "--json", "--config", name), "lr") == (0.3, name)

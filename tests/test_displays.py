@@ -1,8 +1,10 @@
 """Progress: one plain line an epoch, a bar on a terminal, nothing with --quiet."""
 
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
+from subprocess import Popen
 
 import pytest
 from conftest import Ran
@@ -47,3 +49,20 @@ def test_elsewhere_than_on_a_terminal_there_are_plain_lines_or_none(
     assert re.fullmatch("" if arguments else f"({line}){{2}}", ran.err)
     assert "\x1b" not in ran.err + ran.out
     assert "epoch 1/2" not in ran.out
+
+
+@pytest.mark.parametrize("options", [(), ("--log-interval", 1)])
+def test_a_training_goes_on_where_its_progress_cannot_be_written(
+    ptrun: Callable[..., Ran], work: Path, options: tuple[object, ...]
+) -> None:
+    with Path("/dev/full").open("w") as full:
+        ran = ptrun("train", STOCHASTIC, "--json", *options, stderr=full)
+    assert (ran.code, json.loads(ran.out)["status"]) == (0, "finished")
+    assert len(list(work.glob("runs/*/*/result.json"))) == 1
+
+
+def test_a_training_goes_on_when_the_reader_of_its_progress_has_left(spawn: Callable[..., "Popen[str]"]) -> None:
+    process = spawn("train", STOCHASTIC, "--json")
+    process.stderr.close()
+    assert json.loads(process.stdout.read())["status"] == "finished"
+    assert process.wait(10) == 0

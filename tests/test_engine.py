@@ -79,7 +79,7 @@ def test_an_evaluation_that_is_stopped_has_no_scores() -> None:
 
 def make_job(**fields: Any) -> Job:
     recipe = Recipe(read_outline(STOCHASTIC))
-    cfg = recipe.config(recipe.outline.config(**fields))
+    cfg = recipe.outline.config(**fields)
     data = open_images(
         recipe.data(cfg), override=None, data_dir=None, device=CPU, seed=cfg.seed, val_fraction=cfg.val_fraction
     )
@@ -191,7 +191,7 @@ def test_fast_dev_run_writes_where_runs_will_be_and_leaves_them_alone(invoke: In
     recipe.write_text(text.replace("        calls[phase] += 1\n", f"        calls[phase] += 1\n        {look}\n"))
     ran = invoke("train", recipe, "--fast-dev-run", "--output-dir", "my runs", "--json", "--quiet")
     assert ran.code == 0, ran.err
-    looks = [line for line in ran.out.splitlines() if line.startswith("[")]
+    looks = [line for line in ran.err.splitlines() if line.startswith("[")]
     assert looks[:2] == ["[]", "['recipe.py']"]  # nothing at the shape check; a run, hidden, from the first step on
     assert list((work / "my runs").iterdir()) == [kept]
 

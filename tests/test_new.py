@@ -1,6 +1,7 @@
 """`ptrun new`: a recipe of one's own."""
 
 import os
+import resource
 from collections.abc import Callable
 from pathlib import Path
 
@@ -101,3 +102,12 @@ def test_folder_is_a_file(invoke: Callable[..., Ran], work: Path) -> None:
 def test_cannot_be_written(invoke: Callable[..., Ran]) -> None:
     name = "long" * 100 + ".py"
     assert invoke("new", name) == Ran(2, "", f"error: {name} cannot be written: File name too long\n")
+
+
+def test_a_full_disk_leaves_no_file(ptrun: Callable[..., Ran], work: Path) -> None:
+    def small_files_only() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+
+    ran = ptrun("new", "mine.py", preexec_fn=small_files_only)
+    assert ran == Ran(2, "", "error: mine.py cannot be written: File too large\n")
+    assert list(work.iterdir()) == []

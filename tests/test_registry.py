@@ -109,8 +109,22 @@ def test_a_broken_recipe_is_listed_with_its_fault(invoke: Callable[..., Ran], wo
         "name": "broken", "aliases": [], "file": "recipes/broken.py",
         "summary": "recipe recipes/broken.py, line 1 is not valid Python: invalid syntax",
     }  # fmt: skip
-    assert listed["binary"]["summary"].startswith("recipe recipes/binary.py is not valid Python: 'utf-8' codec")
+    assert listed["binary"]["summary"].startswith("recipe recipes/binary.py, line 1 is not valid Python: ")
     assert listed["half"]["summary"].startswith("recipe recipes/half.py lacks class Config(ptrun.Config), model(…)")
     table = invoke("recipes")
     assert (table.code, table.err) == (0, "")
     assert all(entry["summary"] in table.out for entry in listed.values())
+
+
+@pytest.mark.parametrize(
+    ("word", "reason"),
+    [
+        ("x" * 300, f"unknown recipe '{'x' * 300}' {KNOWN}"),
+        ("x" * 300 + ".py", f"recipe file {'x' * 300}.py does not exist; ptrun new {'x' * 300}.py --from lenet writes"),
+        ("a\udcff.py", "recipe 'a\\udcff.py' is not UTF-8; choose another name or rename it"),
+    ],
+)
+def test_a_name_that_no_file_can_have(invoke: Callable[..., Ran], word: str, reason: str) -> None:
+    ran = invoke("train", word)
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+    assert ran.err.startswith(f"error: {reason}")

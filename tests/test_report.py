@@ -2,6 +2,8 @@
 
 import csv
 import json
+import os
+import pty
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ from ptrun.engine import Scores
 from ptrun.meter import wilson_interval
 from ptrun.report import document, per_class, write_report
 from ptrun.rundir import RunDir
+from ptrun.tables import print_report
 
 CLASSES = ("cat", "dog, wild", 'the "owl"')
 ACTUAL = [0, 0, 0, 0, 1, 1, 1, 2]
@@ -89,3 +92,24 @@ def test_a_new_report_replaces_the_old(work: Path) -> None:
 def rows(path: Path) -> list[list[str]]:
     with path.open(newline="", encoding="utf-8") as file:
         return list(csv.reader(file))
+
+
+@pytest.mark.parametrize("columns", ["20", "40"])
+def test_numbers_are_never_cut_on_a_narrow_terminal(columns: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    counts = torch.arange(100).reshape(10, 10) + 12345600
+    found = Scores(loss=0.5, correct=1, top3=1, n=int(counts.sum()), confusion=counts)
+    report = document(found, tuple(f"class {i}" for i in range(10)))
+    context = {"recipe": "tiny", "checkpoint": "last.pt", "epoch": 1, "data": "x", "chosen_on": None, "report": None}
+    master, slave = pty.openpty()
+    with os.fdopen(slave, "w") as terminal, monkeypatch.context() as patched:
+        patched.setattr("sys.stdout", terminal)
+        print_report(report | context)
+        terminal.flush()
+        shown = os.read(master, 100_000).decode()
+    os.close(master)
+    lines = [line.split() for line in shown.splitlines()]
+    for i, row in enumerate(counts.tolist()):
+        assert ["class", str(i), *map(str, row)] in lines
+        support = f"{sum(row):,}"
+        assert any(line[:2] == ["class", str(i)] and line[-1] == support for line in lines)

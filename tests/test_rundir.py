@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 from conftest import Ran
-from recipe_text import write_recipe
+from recipe_text import config_of, write_recipe
 
 from ptrun.errors import PtrunError, UsageError
+from ptrun.machine import Machine
 from ptrun.rundir import RunDir, all_runs, create_run, now
 
 
@@ -21,10 +22,12 @@ def make(name: str, created: str, recipe: str = "lenet") -> RunDir:
     path = Path("runs") / recipe / name
     path.mkdir(parents=True)
     run = RunDir(path)
-    run.write_json(
-        "config.json", {"recipe": recipe, "created": created, "fields": {"lr": {"value": 0.1, "source": "x"}}}
-    )
+    run.write_json("config.json", config_of(recipe, created))
     return run
+
+
+def changed(**parts: object) -> str:
+    return json.dumps(config_of("lenet", now()) | parts)
 
 
 def test_a_new_run_has_a_name_made_of_time_and_suffix() -> None:
@@ -49,7 +52,7 @@ def test_the_same_name_in_the_same_second_is_refused() -> None:
         create_run(Path("runs"), "lenet", "same")
 
 
-@pytest.mark.parametrize("name", ["", "a/b", "..", "-x", "a b", "x" * 65, "\n"])
+@pytest.mark.parametrize("name", ["", "a/b", "..", "-x", "a b", "x" * 65, "\n", "\udcff"])
 def test_a_name_that_is_no_part_of_a_path_is_refused(invoke: Callable[..., Ran], name: str) -> None:
     ran = invoke("train", "lenet", f"--name={name}")
     assert (ran.code, "must be up to 64 letters" in ran.err) == (2, True)
@@ -95,7 +98,24 @@ def test_what_a_run_says_of_itself() -> None:
     assert run.checkpoint("best") == run.path / "checkpoints" / "best.pt"
 
 
-@pytest.mark.parametrize("content", [None, "", "{", "[]", "\x00\xff"])
+def test_a_name_of_too_many_bytes_is_refused(invoke: Callable[..., Ran]) -> None:
+    assert create_run(Path("runs"), "lenet", "𝒳" * 59 + "abc").path.is_dir()  # 239 bytes
+    ran = invoke("train", "lenet", "--name", "𝒳" * 60)
+    assert ran == Ran(2, "", f"error: --name '{'𝒳' * 60}' must be up to 239 bytes; it has 240\n")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        None, "", "{", "[]", "\x00\xff", "[" * 100_000, '{"recipe": "old"}',
+        changed(recipe=3), changed(created=None), changed(fields=[]), changed(fields={"lr": 0.1}),
+        changed(fields={"lr": {"value": 1, "source": 2}}), changed(fields={"lr": {"source": "flag"}}),
+        changed(model_fields="lr"), changed(model_fields=[3]), changed(machine=None), changed(machine={}),
+        changed(machine=Machine().as_json() | {"device": 3}), changed(machine=Machine().as_json() | {"data_dir": 3}),
+        changed(machine=Machine().as_json() | {"log_interval": 0}), changed(machine=Machine().as_json() | {"gpu": 1}),
+        changed(machine=Machine().as_json() | {"checkpoint_every": 5}),
+    ],
+)  # fmt: skip
 def test_a_run_without_a_readable_config_is_no_run(content: str | None) -> None:
     run = make("20260101-000000-a", now())
     if content is None:
@@ -105,6 +125,25 @@ def test_a_run_without_a_readable_config_is_no_run(content: str | None) -> None:
     with pytest.raises(UsageError, match=r"is not a run: its config\.json is missing or damaged"):
         run.config()
     assert all_runs(Path("runs")) == []
+
+
+def test_a_damaged_run_is_left_out_by_name(caplog: pytest.LogCaptureFixture) -> None:
+    whole = make("20260101-000000-a", now())
+    damaged = make("20260102-000000-b", now())
+    damaged.write_json("config.json", {"recipe": "old"})
+    assert all_runs(Path("runs")) == [whole]
+    reason = "is not a run: its config.json is missing or damaged; it is left out"
+    assert caplog.messages == [f"{damaged.path} {reason}"]
+
+
+@pytest.mark.parametrize("damage", [b"\x80\xff\x00\n", b"{}\n", b"[]\n", b'{"time": 3}\n', b"[" * 100_000])
+def test_damaged_notes_of_resumes_and_results_are_overlooked(damage: bytes) -> None:
+    run = make("20260101-000000-a", "2026-01-01T00:00:00+00:00")
+    (run.path / "resumes.jsonl").write_bytes(damage)
+    (run.path / "result.json").write_bytes(damage)
+    assert (run.active_at(), run.finished) == ("2026-01-01T00:00:00+00:00", False)
+    (run.path / "resumes.jsonl").write_bytes(b'{"time": "2026-01-02T00:00:00+00:00"}\n' + damage)
+    assert run.active_at() == "2026-01-02T00:00:00+00:00"
 
 
 def test_runs_are_listed_by_their_last_activity_and_other_folders_are_not() -> None:

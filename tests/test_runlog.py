@@ -158,3 +158,17 @@ def test_a_torn_last_line_is_dropped(work: Path) -> None:
 
 def test_a_run_without_metrics_has_no_rows(work: Path) -> None:
     assert read_rows(work / "metrics.jsonl") == []
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [b"[]", b"{}", b"\x80\xff", b'{"kind": "step"}', b'{"kind": "x", "epoch": 1, "step": 1}', b'{"kind": []}',
+     b'{"kind": "step", "epoch": "1", "step": 1}', b'{"kind": "step", "epoch": 1, "step": 1, "loss": "low"}'],
+)  # fmt: skip
+def test_what_is_no_row_is_dropped(work: Path, damage: bytes) -> None:
+    first, second = ({"kind": "step", "epoch": step / 4, "step": step, "loss": 1.0} for step in (1, 2))
+    (work / "metrics.jsonl").write_bytes(
+        b"%s\n%s\n%s\n" % (json.dumps(first).encode(), damage, json.dumps(second).encode())
+    )
+    RunLog(RunDir(work), epoch=1, step=2).close()
+    assert rows(work) == [first, second]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Ran
-from recipe_text import write_recipe
+from recipe_text import config_of, write_recipe
 
 from ptrun.errors import UsageError
 from ptrun.rundir import RunDir
@@ -19,7 +19,7 @@ def make_run(recipe: str, name: str, *, finished: bool = True) -> RunDir:
     """Make a run directory as training leaves it, as far as words look into it."""
     run = RunDir(RUNS / recipe / name)
     (run.path / "checkpoints").mkdir(parents=True)
-    run.write_json("config.json", {"recipe": recipe, "created": f"{name[:4]}-{name[4:6]}-{name[6:8]}T{name[9:15]}"})
+    run.write_json("config.json", config_of(recipe, f"{name[:4]}-{name[4:6]}-{name[6:8]}T{name[9:15]}"))
     if finished:
         run.write_json("result.json", {"status": "finished"})
     return run
@@ -159,3 +159,36 @@ def test_commands_take_the_same_words(invoke: Callable[..., Ran]) -> None:
 def test_a_checkpoint_that_was_never_written(invoke: Callable[..., Ran], runs: dict[str, RunDir]) -> None:
     ran = invoke("eval", "best")
     assert ran == Ran(3, "", f"error: checkpoint {runs[THIRD].checkpoint('best')} does not exist\n")
+
+
+@pytest.mark.usefixtures("runs")
+@pytest.mark.parametrize("command", [("eval",), ("train", "--resume")])
+@pytest.mark.parametrize(
+    ("word", "reason"),
+    [
+        ("", "the word for a checkpoint is empty; write a recipe, last, best, a run, a directory or a file"),
+        ("x" * 300, f"'{'x' * 300}' is no file, run directory, recipe, run in runs, 'last' or 'best'"),
+        ("x" * 300 + ".py", f"'{'x' * 300}.py' is no file, run directory, recipe, run in runs, 'last' or 'best'"),
+        ("a\udcff", "the word 'a\\udcff' is not UTF-8; choose another name or rename it"),
+    ],
+)
+def test_a_word_that_names_nothing_possible(
+    invoke: Callable[..., Ran], command: tuple[str, ...], word: str, reason: str
+) -> None:
+    assert invoke(*command, word) == Ran(2, "", f"error: {reason}\n")
+
+
+@pytest.mark.usefixtures("runs")
+@pytest.mark.parametrize("line", ["eval last", "train lenet", "train --resume last"])
+def test_an_output_directory_that_is_not_utf8(invoke: Callable[..., Ran], line: str) -> None:
+    ran = invoke(*line.split(), "--output-dir", "a\udcff")
+    assert ran == Ran(2, "", "error: --output-dir 'a\\udcff' is not UTF-8; choose another name or rename it\n")
+
+
+def test_a_damaged_run_does_not_hide_the_others(invoke: Callable[..., Ran], runs: dict[str, RunDir]) -> None:
+    runs[THIRD].write_json("config.json", {"recipe": "old"})
+    damaged = f"{runs[THIRD].path} is not a run: its config.json is missing or damaged"
+    assert find_checkpoint("last", RUNS).run == runs[SECOND]
+    assert invoke("train", "--resume", str(runs[THIRD].path)) == Ran(2, "", f"error: {damaged}\n")
+    ran = invoke("eval", "last")
+    assert (ran.code, ran.err.count(damaged)) == (3, 1)

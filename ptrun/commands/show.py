@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from ptrun.arguments import FieldArguments
 from ptrun.config import bounds, resolve
@@ -41,12 +41,21 @@ def new(file: Path, source: str) -> Path:
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         with file.open("xb") as target:
-            target.write(content)
+            _write_whole(target, file, content)
     except FileExistsError as error:
         raise UsageError(f"{error.filename} exists already; choose another name or remove it") from None
     except OSError as error:
         raise UsageError(f"{file} cannot be written: {error.strerror}") from None
     return file
+
+
+def _write_whole(target: BinaryIO, file: Path, content: bytes) -> None:
+    try:
+        target.write(content)
+        target.flush()
+    except OSError:
+        file.unlink()
+        raise
 
 
 def _summary(name: str, path: Path) -> dict[str, Any]:

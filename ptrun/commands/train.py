@@ -1,6 +1,7 @@
 """`ptrun train`: the one place where all parts of a training meet."""
 
 import logging
+import shutil
 import tempfile
 from collections.abc import Callable
 from contextlib import closing, suppress
@@ -13,6 +14,7 @@ from ptrun.checkpoint import load_checkpoint
 from ptrun.config import Resolved
 from ptrun.displays import Display
 from ptrun.engine import Scores
+from ptrun.errors import PtrunError
 from ptrun.interrupt import Interrupt
 from ptrun.job import Job
 from ptrun.plan import Plan
@@ -37,7 +39,11 @@ def train(plan: Plan, display: Callable[[Job], Display], *, fast: bool = False) 
                 log.warning("run %s has its %d epochs already; --epochs N extends it", run.name, job.cfg.epochs)
         record(run, job, plan)
         return _train_in(run, job, plan, display)
+    except OSError as error:
+        raise PtrunError(f"run {run.path} cannot be written: {error.strerror}; what is there is intact") from error
     finally:
+        if not (run.path / "config.json").exists():  # not even begun: nothing could name it
+            shutil.rmtree(run.path, ignore_errors=True)
         lock.release()
 
 
@@ -64,7 +70,7 @@ def record(run: RunDir, job: Job, plan: Plan) -> None:
     if plan.resumption is None:
         created = now()
         (run.path / "command.txt").write_text(plan.command + "\n", encoding="utf-8")
-        run.recipe_file.write_bytes(plan.outline.path.read_bytes())
+        run.recipe_file.write_bytes(plan.outline.source)
         run.write_json("environment.json", environment.describe(job.device))
         (run.path / "uncommitted.patch").write_text(environment.uncommitted_changes(), encoding="utf-8")
     else:
@@ -72,7 +78,8 @@ def record(run: RunDir, job: Job, plan: Plan) -> None:
         changed = dict(plan.resumption.changed)
         note = {"time": now(), "command": plan.command, "step": job.position.step, "changed": changed}
         run.append_line("resumes.jsonl", note)
-    (run.path / "result.json").unlink(missing_ok=True)
+    if job.position.epoch < job.cfg.epochs:  # else it stays finished, whatever happens now
+        (run.path / "result.json").unlink(missing_ok=True)
     run.write_json(
         "config.json",
         {

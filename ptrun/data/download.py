@@ -2,11 +2,15 @@
 
 import io
 import logging
+import math
 import shutil
 import socket
 import sys
+import time
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from http.client import HTTPResponse
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -20,6 +24,7 @@ from ptrun.errors import DataError
 log = logging.getLogger("ptrun")
 
 SILENCE = 30.0  # seconds without a byte after which a connection is given up
+SLOWEST = 100_000.0  # uncompressed bytes a second, below which a download that does not fall silent is given up
 PATIENCE = 900.0  # seconds to wait for another process that is downloading the same set
 
 
@@ -63,10 +68,11 @@ def _files(entry: Known, root: Path) -> tuple[Path, ...] | None:
 def _fetch(entry: Known, root: Path) -> tuple[Path, ...]:
     """Download into a folder of another name, so that what an interrupt leaves behind is never taken for a set."""
     partial = root / f".{entry.name}.partial"
+    size = sum(math.prod(part.shape) for part in entry.parts)
     shutil.rmtree(partial, ignore_errors=True)
     log.info("downloading %s into %s", entry.title, root)
     try:
-        with _quiet(), _giving_up():
+        with _quiet(), _giving_up(SILENCE + size / SLOWEST):
             _torchvision(entry, partial)
         for part in entry.parts:
             read_idx(partial / str(entry.folder) / part.file, part.shape, part.sha256)
@@ -125,14 +131,36 @@ def _quiet() -> Iterator[None]:
 
 
 @contextmanager
-def _giving_up() -> Iterator[None]:
-    """Let connections time out: torchvision sets no limit of its own."""
+def _giving_up(seconds: float) -> Iterator[None]:
+    """Let connections time out, and all of them together end within `seconds`: torchvision sets no limit of its own."""
     before = socket.getdefaulttimeout()
     socket.setdefaulttimeout(SILENCE)
+    urllib.request.install_opener(urllib.request.build_opener(_Hurried(time.monotonic() + seconds)))
     try:
         yield
     finally:
+        urllib.request.install_opener(urllib.request.build_opener())
         socket.setdefaulttimeout(before)
+
+
+class _Hurried(urllib.request.BaseHandler):
+    """Lets no answer be read after `end`, however steadily its bytes trickle."""
+
+    def __init__(self, end: float) -> None:
+        self._end = end
+
+    def http_response(self, _: urllib.request.Request, response: HTTPResponse) -> HTTPResponse:
+        """Return the response, whose `read` now looks at the clock whenever something has come."""
+
+        def read(amount: int | None = None) -> bytes:
+            if time.monotonic() > self._end:
+                raise TimeoutError("it is too slow")
+            return response.read1(-1 if amount is None else amount)
+
+        response.read = read  # type: ignore[assignment, method-assign]
+        return response
+
+    https_response = http_response
 
 
 def _unavailable(entry: Known, data_dir: Path | None, why: str) -> Unavailable:

@@ -21,6 +21,7 @@ class Mirror:
     url: str
     files: dict[str, bytes]
     asked: Counter[str] = field(default_factory=Counter)
+    pause: float = 0.0  # seconds between two bytes
 
 
 @contextmanager
@@ -35,7 +36,9 @@ def serve(arrays: dict[str, np.ndarray]) -> Iterator[Mirror]:
             content = files.get(self.path, b"")
             self.send_header("Content-Length", str(len(content)))
             self.end_headers()
-            self.wfile.write(content)
+            for part in (content[i : i + 1] for i in range(len(content))) if mirror.pause else [content]:
+                self.wfile.write(part)
+                time.sleep(mirror.pause)
 
         def log_message(self, *_: object) -> None:
             pass

@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -124,6 +125,22 @@ def test_a_lock_held_for_too_long_is_unavailable(online: Known, home: Path, monk
     home.mkdir()
     with FileLock(home / ".tiny.lock"), pytest.raises(Unavailable, match="for too long"):
         download(online, None)
+
+
+def test_a_mirror_that_trickles_is_given_up(
+    online: Known, mirror: Mirror, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "SILENCE", 0.5)
+    monkeypatch.setattr(module, "SLOWEST", 1e9)
+    mirror.pause = 0.1
+    begun = time.monotonic()
+    with pytest.raises(Unavailable, match="the download failed: it is too slow"):
+        download(online, None)
+    assert 0.5 < time.monotonic() - begun < 3
+    assert visible(home) == []
+    mirror.pause = 0
+    download(online, None)
+    assert visible(home) == ["MNIST"]
 
 
 TWO_AT_ONCE = """
