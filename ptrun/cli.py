@@ -72,6 +72,7 @@ def train(
     from ptrun.plan import Request, make_plan
     from ptrun.tables import how_to_continue, print_dry_run, print_train_result
 
+    stderr = open_stderr(quiet=quiet)
     if sum([fast_dev_run, dry_run, resume is not None]) > 1:
         raise UsageError("--fast-dev-run, --dry-run and --resume exclude each other; choose one")
     flags = {
@@ -85,7 +86,6 @@ def train(
     }
     command = shlex.join(["ptrun", *ctx.find_root().obj])
     plan = make_plan(recipe, _fields(ctx), os.environ, Request(flags, preset, config, resume, force, command))
-    stderr = open_stderr(quiet=quiet)
     import_torch()
     display = partial(open_display, stderr, quiet=quiet)
     with redirect_stdout(sys.stderr):  # what a recipe prints is no result
@@ -120,6 +120,7 @@ def evaluate(
     from ptrun.tables import print_report
     from ptrun.words import find_checkpoint
 
+    open_stderr(quiet=quiet)
     # What is wrong is found before torch is loaded.
     data = check_name(data)
     device = "auto" if device is None else device
@@ -129,7 +130,6 @@ def evaluate(
         find_outline(recipe)
     if require_accuracy is not None and require_accuracy != require_accuracy:
         raise UsageError("--require-accuracy nan is not a number; write a share like 0.99")
-    open_stderr(quiet=quiet)
     import_torch()
     from ptrun.commands.evaluate import evaluate_target
 

@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from ptrun.errors import UsageError, did_you_mean
+from ptrun.errors import UsageError, check_utf8, did_you_mean
 
 
 class Config(BaseModel):
@@ -81,6 +81,7 @@ def preset_layer(recipe: str, presets: Mapping[str, Mapping[str, Any]], name: st
 
 def file_layer(path: Path) -> Layer:
     """Return the fields of a TOML file, or of the config.json of a run."""
+    check_utf8("--config", str(path))
     try:
         text = path.read_text(encoding="utf-8-sig")  # some editors begin with a byte order mark
         document = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)

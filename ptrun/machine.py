@@ -57,7 +57,8 @@ def make_machine(flags: Mapping[str, Any], recorded: Mapping[str, Any] | None = 
         before["checkpoint_every"] = parse_cadence(before["checkpoint_every"])
     machine = Machine(**before | given)
     check_device_name(machine.device)
-    check_utf8("--output-dir", str(machine.output_dir))
+    for option, folder in (("--output-dir", machine.output_dir), ("--data-dir", machine.data_dir)):
+        check_utf8(option, str(folder))
     return machine
 
 

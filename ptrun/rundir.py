@@ -16,6 +16,7 @@ from filelock import FileLock, Timeout
 
 from ptrun.atomic import replace_json
 from ptrun.errors import PtrunError, UsageError
+from ptrun.records import read_lines, read_object
 
 log = logging.getLogger("ptrun")
 
@@ -55,7 +56,7 @@ class RunDir:
 
     def config(self) -> dict[str, Any]:
         """Return config.json, with everything that `train` writes there."""
-        document = self._read("config.json")
+        document = read_object(self.path / "config.json")
         if document is None or not _is_complete(document):
             raise UsageError(f"{self.path} is not a run: its config.json is missing or damaged")
         return document
@@ -66,7 +67,7 @@ class RunDir:
 
     def result(self) -> dict[str, Any] | None:
         """Return result.json, which is there once training has ended."""
-        return self._read("result.json")
+        return read_object(self.path / "result.json")
 
     @property
     def finished(self) -> bool:
@@ -100,18 +101,6 @@ class RunDir:
                 if file.read(1) != b"\n":
                     file.write(b"\n")  # a crash has left a torn line, which must not swallow this one
             file.write(json.dumps(document).encode() + b"\n")
-
-    def _read(self, name: str) -> dict[str, Any] | None:
-        try:
-            return _parse_object((self.path / name).read_bytes())
-        except OSError:
-            return None
-
-
-def read_lines(path: Path) -> list[dict[str, Any]]:
-    """Return the JSON objects of a file that has one a line; a line torn by a crash, or damaged, is none."""
-    lines = path.read_bytes().splitlines() if path.is_file() else []
-    return [document for line in lines if (document := _parse_object(line)) is not None]
 
 
 def now() -> str:
@@ -180,16 +169,11 @@ def _is_complete(config: dict[str, Any]) -> bool:
             "recipe": str(),
             "created": str(),
             "fields": dict(fields),
-            "model_fields": list(model_fields),
-            "machine": {
-                "device": str(),
-                "data_dir": str() | None,
-                "checkpoint_every": str() | None,
-                "log_interval": int(log_interval),
-                **unknown,
-            },
-        } if log_interval > 0 and not unknown:
-            return all(isinstance(name, str) for name in model_fields) and all(map(_is_setting, fields.values()))
+            "model_fields": list(names),
+            "machine": machine,
+        }:
+            settings = all(map(_is_setting, fields.values())) and all(isinstance(name, str) for name in names)
+            return settings and _is_machine(machine)
     return False
 
 
@@ -197,9 +181,8 @@ def _is_setting(entry: Any) -> bool:
     return isinstance(entry, dict) and "value" in entry and isinstance(entry.get("source"), str)
 
 
-def _parse_object(text: bytes) -> dict[str, Any] | None:
-    try:
-        document = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return document if isinstance(document, dict) else None
+def _is_machine(flags: Any) -> bool:
+    match flags:
+        case {"device": str(), "data_dir": str() | None, "checkpoint_every": str() | None, "log_interval": int(n)}:
+            return n > 0 and len(flags) == 4
+    return False

@@ -8,7 +8,8 @@ from typing import Any
 from torch.utils.tensorboard import SummaryWriter
 
 from ptrun.atomic import replace_file
-from ptrun.rundir import RunDir, read_lines
+from ptrun.records import read_lines
+from ptrun.rundir import RunDir
 
 STEP_TAGS = {
     "loss": "train/running_loss",

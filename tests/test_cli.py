@@ -428,3 +428,18 @@ def test_without_arguments_there_is_help(invoke: Callable[..., Ran]) -> None:
     for command in ("train", "eval", "recipes", "show", "new"):
         assert f"\n  {command} " in ran.out
     assert ran.out.endswith("Start with: ptrun train lenet\n")
+
+
+@pytest.mark.parametrize(
+    ("line", "what"),
+    [
+        ("train lenet --data-dir", "--data-dir"),
+        ("train lenet --config", "--config"),
+        ("train lenet --output-dir", "--output-dir"),
+        ("new", "file"),
+    ],
+)
+def test_a_path_that_is_not_utf8_is_refused(invoke: Callable[..., Ran], line: str, what: str) -> None:
+    ran = invoke(*line.split(), "a\udcff.py")
+    assert ran == Ran(2, "", f"error: {what} 'a\\udcff.py' is not UTF-8; choose another name or rename it\n")
+    assert list(Path().iterdir()) == []

@@ -97,9 +97,9 @@ def rows(path: Path) -> list[list[str]]:
 @pytest.mark.parametrize("columns", ["20", "40"])
 def test_numbers_are_never_cut_on_a_narrow_terminal(columns: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", columns)
-    counts = torch.arange(100).reshape(10, 10) + 12345600
+    counts = torch.arange(25).reshape(5, 5) + 12345600
     found = Scores(loss=0.5, correct=1, top3=1, n=int(counts.sum()), confusion=counts)
-    report = document(found, tuple(f"class {i}" for i in range(10)))
+    report = document(found, tuple(f"class {i}" for i in range(5)))
     context = {"recipe": "tiny", "checkpoint": "last.pt", "epoch": 1, "data": "x", "chosen_on": None, "report": None}
     master, slave = pty.openpty()
     with os.fdopen(slave, "w") as terminal, monkeypatch.context() as patched:

@@ -6,7 +6,7 @@ from typing import Any, BinaryIO
 
 from ptrun.arguments import FieldArguments
 from ptrun.config import bounds, resolve
-from ptrun.errors import UsageError
+from ptrun.errors import UsageError, check_utf8
 from ptrun.outline import read_outline
 from ptrun.plan import requested_layers
 from ptrun.registry import find_outline, find_recipe, recipe_paths
@@ -31,6 +31,7 @@ def show(
 
 def new(file: Path, source: str) -> Path:
     """Copy a recipe to a new file and return its path; never write over a file."""
+    check_utf8("file", str(file))
     if file.suffix != ".py":
         raise UsageError(f"a recipe is a Python file: ptrun new {file}.py --from {source}")
     original = find_recipe(source)
