@@ -3,7 +3,7 @@
 LeCun, Bottou, Bengio and Haffner, "Gradient-based learning applied to document recognition", Proc. IEEE 86 (1998),
 http://yann.lecun.com/exdb/publis/pdf/lecun-98.pdf. The paper reports 99.05 % on the 10,000 test digits.
 
-    ptrun train lenet                     99.4 % in 8 epochs, about a minute on two CPU cores
+    ptrun train lenet                     99.4 % in 8 epochs: 53 s on two CPU cores
     ptrun train lenet --preset paper      the paper's tanh and average pooling
     ptrun train lenet --data fashion      the same network on FashionMNIST
 """
